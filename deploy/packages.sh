@@ -14,7 +14,7 @@ declare -A packages=(
     librocksdb-dev libsnappy-dev libzstd-dev zlib1g-dev liblz4-dev libbz2-dev libgflags-dev
     prometheus-cpp-dev libabsl-dev libre2-dev libyaml-cpp-dev
     libssl-dev libc-ares-dev libcurl4-openssl-dev libpugixml-dev rapidjson-dev"
-  [test]="libgtest-dev libgmock-dev libbenchmark-dev libnghttp2-dev
+  [test]="libgtest-dev libgmock-dev libbenchmark-dev libnghttp2-dev libboost-context-dev
     python3 python3-grpcio python3-protobuf python3-yaml python3-setuptools python3-wheel
     python3-numpy python3-torch curl ca-certificates openssl
     nodejs npm chromium strace zsh fish mandoc

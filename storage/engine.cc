@@ -58,7 +58,9 @@ Engine::Engine(StoreOptions store_options, std::unique_ptr<Database> opened)
               .quiet = options.merge_quiet,
               .now = options.now,
               .log = options.log,
-              .at_point = options.at_point}),
+              .at_point = options.at_point,
+              .is_whole =
+                  [this](int64_t day) { return history == nullptr || history->IsWhole(day); }}),
       sealer(database.get(), &columns, &head, &jobs,
              {.seal_rows = options.seal_rows,
               .seal_age = options.seal_age,

@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "proto/base/background_thread.h"
 #include "storage/agent_owners.h"
 #include "storage/change_feed.h"
 #include "storage/columns/column_cache.h"
@@ -29,6 +30,7 @@
 #include "storage/db/database.h"
 #include "storage/db/kept_writes.h"
 #include "storage/head/head.h"
+#include "storage/history_keeper.h"
 #include "storage/index/events.h"
 #include "storage/index/job_table.h"
 #include "storage/index/series_index.h"
@@ -80,6 +82,11 @@ struct Engine {
   // Notes that the head may lack rows that were stored of the job so far.
   void HeadForgets(JobId job);
   void RemoveJob(JobId job, rocksdb::WriteBatch* write);
+  // Days that move into the bucket, and retention: what a store with a bucket does on a thread of
+  // its own, because it waits for the bucket.
+  void HistoryRound();
+  // Days in the bucket, for views. Null: there is no bucket.
+  BucketDays* elsewhere() const { return history == nullptr ? nullptr : history->days(); }
   // The time of the newest stored row, but not later than the clock's.
   absl::Time NewestOrNow() const;
   // The oldest day that each bound keeps, the clock being right; INT64_MIN if it keeps all. Bytes
@@ -99,6 +106,8 @@ struct Engine {
 
   absl::StatusOr<absl::flat_hash_map<LayoutId, uint64_t>> ReadSealedPositions() const;
   absl::Status ReplayJournal();
+  // FAILED_PRECONDITION  days are in a bucket, and the options have none.
+  absl::Status OpenHistory();
   // An entry of the journal that is not sealed: brings its rows into the head, or leaves them late.
   absl::Status ReplayEntry(uint64_t position, const RowsEntry& entry, absl::Time now);
   // The layout of an entry, and its job in memory.   DATA_LOSS  they do not fit.
@@ -151,7 +160,9 @@ struct Engine {
   std::atomic<uint64_t> journal_begin = 0;
   std::atomic<uint64_t> journal_end = 0;
   std::atomic<uint64_t> journal_bytes = 0;
-  // Sealer's thread only; monotonic.
+  std::unique_ptr<HistoryKeeper> history;  // Null: there is no bucket.
+  RepeatingThread history_thread;
+  // Sealer's thread only, or the history's if there is a bucket; monotonic.
   RetentionPace pace;
   absl::Time next_retention;
   absl::Time next_idle_round;

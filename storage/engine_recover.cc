@@ -21,6 +21,9 @@
 namespace tacho::storage {
 namespace {
 
+// Between two looks at which days are due.
+constexpr absl::Duration kHistoryPause = absl::Minutes(1);
+
 // How often the recovery reports its progress.
 constexpr absl::Duration kRecoveryReport = absl::Seconds(1);
 // Bytes of late rows that are brought into the head in one go, while commits wait.
@@ -216,6 +219,29 @@ void Engine::NoteMissing(const CommitCount& found, const CommitCount& marked) {
   Log(absl::StrCat("the event data_lost could not be written: ", written.ToString()));
 }
 
+absl::Status Engine::OpenHistory() {
+  if (options.history.bucket == nullptr) {
+    HistoryRecord record(database.get());
+    TACHO_RETURN_IF_ERROR(record.Load());
+    if (record.whole_from() == INT64_MIN) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("days before ", record.whole_from(),
+                     " (counted from 1 January 1970) of this store are in a bucket: set bucket.url "
+                     "to where they are"));
+  }
+  TACHO_ASSIGN_OR_RETURN(history, HistoryKeeper::Open({.database = database.get(),
+                                                       .columns = &columns,
+                                                       .sealer = &sealer,
+                                                       .history = options.history,
+                                                       .local_bytes = options.retention_bytes,
+                                                       .now = [this] { return NewestOrNow(); },
+                                                       .monotonic = options.monotonic,
+                                                       .log = options.log,
+                                                       .at_point = options.at_point,
+                                                       .waits = options.background}));
+  return absl::OkStatus();
+}
+
 absl::Status Engine::Recover() {
   TACHO_CHECK(!running);
   const absl::Time begun = MonotonicNow();
@@ -236,6 +262,7 @@ absl::Status Engine::Recover() {
       journal.end() - journal.begin(), " journal entries (", journal.bytes() >> 20, " MiB) in ",
       absl::FormatDuration(absl::Trunc(MonotonicNow() - begun, absl::Milliseconds(1)))));
   // Numbers only keep events of one time apart; nanoseconds since 1970 never meet an earlier one.
+  TACHO_RETURN_IF_ERROR(OpenHistory());
   Reach(options.at_point, crash_point::kOpenReady);
   next_event = static_cast<uint64_t>(absl::ToUnixNanos(absl::Now()));
   CompareMark();
@@ -243,6 +270,10 @@ absl::Status Engine::Recover() {
   NoteAppended();
   committer.Start();
   if (options.background) {
+    if (history != nullptr) {
+      history_thread.Start("history", RepeatingThread::Priority::kBackground, kHistoryPause,
+                           [this] { HistoryRound(); });
+    }
     sealer.Start();
     merger.Start();
   }

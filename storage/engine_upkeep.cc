@@ -63,6 +63,7 @@ void Engine::AfterSealing() {
     const absl::Status status = UnloadIdleJobs();
     if (!status.ok()) Log(absl::StrCat("unloading idle jobs failed: ", status.ToString()));
   }
+  if (history != nullptr) return;  // Retention waits for the bucket: HistoryRound().
   const bool too_many_bytes =
       options.retention_bytes != 0 && database->TableBytes() > options.retention_bytes;
   if (!too_many_bytes) over_retention_bytes = 0;
@@ -98,7 +99,8 @@ int64_t Engine::FirstDayWithinAge(absl::Time now) const {
 }
 
 int64_t Engine::FirstDayWithinBytes(absl::Time now) {
-  if (options.retention_bytes == 0) return INT64_MIN;
+  // With a bucket, bytes decide what leaves the disk, not what is forgotten.
+  if (options.retention_bytes == 0 || history != nullptr) return INT64_MIN;
   uint64_t bytes = database->TableBytes();
   int64_t first_kept = INT64_MIN;
   const int64_t today = DayOf(absl::ToUnixNanos(now));
@@ -120,6 +122,11 @@ std::vector<int64_t> Engine::DaysBefore(int64_t day) const {
   std::set<int64_t> days;
   for (const PartitionPtr& partition : database->partitions->Between(INT64_MIN, day - 1)) {
     days.insert(partition->day());
+  }
+  if (history != nullptr) {
+    for (const BucketDayPtr& closed : history->days()->picture()->days) {
+      if (closed->day() < day) days.insert(closed->day());
+    }
   }
   for (const int64_t time_ns : jobs.LastTimes()) {
     if (DayOf(time_ns) < day) days.insert(DayOf(time_ns));
@@ -156,6 +163,8 @@ absl::Status Engine::RetentionRound() {
 
 absl::Status Engine::DropBefore(int64_t first_kept, std::optional<absl::Time> now) {
   if (first_kept == INT64_MIN) return absl::OkStatus();
+  // The bucket first: what is left on the disk is then found again.
+  if (history != nullptr) TACHO_RETURN_IF_ERROR(history->DropBefore(first_kept));
   absl::StatusOr<size_t> dropped = size_t{0};
   if (!database->partitions->Between(INT64_MIN, first_kept - 1).empty()) {
     ColumnWrite columns_change(&columns, ColumnWrite::Kind::kReplaces);
@@ -215,6 +224,15 @@ absl::Status Engine::ForgetBefore(int64_t time_ns, std::optional<absl::Time> now
     }
     return kept.Write(std::move(removals), "remove old jobs");
   });
+}
+
+void Engine::HistoryRound() {
+  history->Round().IgnoreError();  // It has logged an error, and status() keeps it.
+  const absl::Time now = options.monotonic();
+  if (now < next_retention) return;
+  next_retention = now + kRetentionRound;
+  const absl::Status status = RetentionRound();
+  if (!status.ok()) Log(absl::StrCat("retention failed: ", status.ToString()));
 }
 
 absl::Status Engine::UnloadIdleJobs() {

@@ -21,11 +21,31 @@ class Env;
 
 namespace tacho::storage {
 
+class Bucket;
+class PieceCache;
+
+// History in a bucket: days that are over are written there, and old ones are on the disk no more.
+// See history_keeper.h.
+struct HistoryOptions {
+  Bucket* bucket = nullptr;      // Not owned; both must outlive the store. Null: no bucket.
+  PieceCache* pieces = nullptr;  // What is kept on the disk of what was read from the bucket.
+  std::string owner;             // The name of this collector, for people who look at the bucket.
+  // Columns of days that are older than this leave the disk once the bucket has them. If the tables
+  // exceed StoreOptions::retention_bytes, younger days leave it, too.
+  absl::Duration local_retention = absl::Hours(24 * 7);
+  // So long after its end a day is written into the bucket. Rows that come later are sent again.
+  absl::Duration close_after = absl::Hours(4);
+  // So long late rows of a day are gathered before they are sent.
+  absl::Duration late_after = absl::Hours(1);
+  uint64_t block_bytes = 64u << 20;  // Of an object at most.
+};
+
 struct StoreOptions {
   std::string path;                                 // Directory; created if missing.
   absl::Duration retention = absl::Hours(24 * 90);  // Older days are dropped. Zero keeps all.
   // Whole days are dropped, the oldest first, while the tables hold more than this; never the day
   // that is being written now. RocksDB's log, at most 256 MiB, comes on top. Zero: no bound.
+  // With a bucket, days leave only the disk for that, and only those that the bucket has.
   uint64_t retention_bytes = 0;
   // Days that the background drops by age in an hour of uptime. It also waits with that while
   // `clock_trusted` says no, and takes days as old as the newest stored row says, if that makes
@@ -45,6 +65,7 @@ struct StoreOptions {
   // Past it the layouts that hold the oldest entries are sealed, past twice as much rows are
   // refused: bounds disk and restart time.
   uint64_t journal_bytes = 256u << 20;
+  HistoryOptions history;
   // Size of a file that is given up when the disk is full, so that the store can make room; at most
   // a sixteenth of a small disk. Rows are taken only while it is there. Zero: none; then a full
   // disk may have to wait for somebody to free space. See ballast.h.

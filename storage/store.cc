@@ -53,6 +53,8 @@ absl::Status Store::Close() {
   if (!engine_->running) return absl::OkStatus();
   engine_->running = false;
   Reach(engine_->options.at_point, crash_point::kCloseBegin);
+  if (engine_->history != nullptr) engine_->history->Stop();
+  engine_->history_thread.Stop();
   engine_->merger.Stop();
   engine_->sealer.Stop();
   absl::Status sealed = engine_->Seal();
@@ -184,6 +186,13 @@ absl::Status Store::MergeFrames() { return engine_->merger.MergeDue(); }
 
 absl::Status Store::EnforceRetention() { return engine_->EnforceRetention(); }
 absl::Status Store::RetentionRound() { return engine_->RetentionRound(); }
+
+absl::Status Store::MoveHistory() {
+  return engine_->history == nullptr ? absl::OkStatus() : engine_->history->Round();
+}
+absl::Status Store::HistoryStatus() const {
+  return engine_->history == nullptr ? absl::OkStatus() : engine_->history->status();
+}
 
 absl::Status Store::UnloadIdleJobs() { return engine_->UnloadIdleJobs(); }
 

@@ -184,6 +184,11 @@ class Store {
   // The same as the background does it, with the limits of StoreOptions::retention_days_per_hour;
   // only with StoreOptions::background off.
   absl::Status RetentionRound();
+  // Moves days into the bucket, and off the disk, as far as that is due; only with
+  // StoreOptions::background off. See HistoryKeeper::Round().
+  absl::Status MoveHistory();
+  // How the last of these rounds ended. OK also if there is no bucket.
+  absl::Status HistoryStatus() const;
   // Takes idle jobs out of memory: see StoreOptions::job_idle.
   absl::Status UnloadIdleJobs();
 

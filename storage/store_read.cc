@@ -25,7 +25,8 @@ absl::Status NoJob(absl::string_view job) {
 std::unique_ptr<StoredView> OpenStoredView(Engine* engine, const std::vector<SeriesPtr>& series) {
   CapturedRows open_rows;
   for (const SeriesPtr& one : series) open_rows.Add(one->id, engine->head.Capture(*one));
-  return std::make_unique<StoredView>(*engine->database, &engine->columns, std::move(open_rows));
+  return std::make_unique<StoredView>(*engine->database, engine->elsewhere(), &engine->columns,
+                                      std::move(open_rows));
 }
 
 // The id of a job that is about to be read: its rows are all in the head then. nullopt if there is
@@ -42,7 +43,7 @@ std::optional<JobId> FindToRead(Engine* engine, absl::string_view job) {
 std::optional<size_t> PartitionOf(const StoredView& view, int64_t time_ns) {
   const auto& partitions = view.partitions();
   for (size_t i = partitions.size(); i > 0; --i) {
-    if (partitions[i - 1]->day() == DayOf(time_ns)) return i - 1;
+    if (partitions[i - 1].day() == DayOf(time_ns)) return i - 1;
   }
   return std::nullopt;
 }
@@ -129,7 +130,7 @@ class StoredJobView final : public JobView {
       : engine_(engine),
         job_(std::move(job)),
         id_(id),
-        view_(*engine->database, &engine->columns, std::move(open_rows)) {}
+        view_(*engine->database, engine->elsewhere(), &engine->columns, std::move(open_rows)) {}
 
   std::unique_ptr<SeriesReader> Read(const SeriesPtr& series, const ReadOptions& options) override {
     return view_.Read(series, options);

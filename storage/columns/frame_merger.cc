@@ -321,6 +321,7 @@ absl::StatusOr<FrameMerger::Outcome> FrameMerger::Merge(const Layout& layout,
   TACHO_CHECK(!set.empty() && set.front().position <= set.back().position);
   const auto partitions = database_->partitions->Between(set.front().day, set.front().day);
   if (partitions.empty()) return Outcome{};  // Retention was faster.
+  if (options_.is_whole != nullptr && !options_.is_whole(set.front().day)) return Outcome{};
   const Partition& partition = *partitions.front();
   FrameRows rows;
   rocksdb::WriteBatch write;

@@ -51,6 +51,9 @@ class FrameMerger {
     std::function<absl::Time()> now;
     std::function<void(absl::string_view)> log;  // May be null.
     AtPoint at_point;                            // As StoreOptions::at_point.
+    // Whether the disk has all of a day: else frames elsewhere may lie between those to be merged.
+    // Null: always.
+    std::function<bool(int64_t day)> is_whole;
   };
   // All not owned; they must outlive the merger.
   FrameMerger(const Database* database, ColumnCache* columns, SeriesIndex* index, const Head* head,

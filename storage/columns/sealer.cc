@@ -82,6 +82,11 @@ absl::Status Sealer::SealAll() {
   return Seal({.min_rows = 1});
 }
 
+void Sealer::BetweenRounds(absl::FunctionRef<void()> work) {
+  absl::MutexLock lock(&sealing_);
+  work();
+}
+
 absl::Status Sealer::SealDue() {
   absl::MutexLock lock(&sealing_);
   // Rather than encode in vain each second.
@@ -196,6 +201,7 @@ absl::Status Sealer::Write(const std::vector<Head::Sealing>& taken) {
   jobs_->StageExtents(layouts, &write);
   ColumnWrite columns_change(columns_, ColumnWrite::Kind::kAdds);
   for (const Layout* layout : layouts) columns_change.AddSourceOf(*layout);
+  for (const PartitionPtr& partition : held) partition->CountWrite();
   // Not synced: until a later sync covers it, the journal still has the rows, for it is only
   // trimmed by a write behind this one.
   TACHO_RETURN_IF_ERROR(database_->WriteUnsynced(&write, "write columns"));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -56,6 +57,9 @@ class Sealer {
   absl::Status SealDue() ABSL_LOCKS_EXCLUDED(sealing_);
   // Brings memory within its bounds if it is beyond them.
   absl::Status RelieveMemory() ABSL_LOCKS_EXCLUDED(sealing_);
+
+  // Calls it while nothing is sealed.
+  void BetweenRounds(absl::FunctionRef<void()> work) ABSL_LOCKS_EXCLUDED(sealing_);
 
   void FillStats(StoreStats* stats) const ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -17,10 +17,10 @@ namespace tacho::storage {
 namespace {
 
 // A column is of a day, and the day of its first time.
-size_t FirstPartition(const std::vector<PartitionPtr>& partitions, int64_t begin_ns) {
+size_t FirstPartition(const std::vector<StoredDay>& partitions, int64_t begin_ns) {
   const auto found = std::lower_bound(
       partitions.begin(), partitions.end(), DayOf(begin_ns),
-      [](const PartitionPtr& partition, int64_t day) { return partition->day() < day; });
+      [](const StoredDay& partition, int64_t day) { return partition.day() < day; });
   return static_cast<size_t>(found - partitions.begin());
 }
 
@@ -85,7 +85,7 @@ absl::StatusOr<bool> StoredSeriesReader::FindFront() {
   const auto& partitions = view_->partitions();
   for (; partition_ < partitions.size(); ++partition_, columns_ = nullptr) {
     if (columns_ == nullptr) {
-      if (options_.end_ns != INT64_MAX && partitions[partition_]->day() > DayOf(options_.end_ns)) {
+      if (options_.end_ns != INT64_MAX && partitions[partition_].day() > DayOf(options_.end_ns)) {
         break;
       }
       TACHO_ASSIGN_OR_RETURN(auto columns,
@@ -310,7 +310,7 @@ absl::StatusOr<bool> StoredSeriesReader::FindFirst(size_t partition,
     TACHO_ASSIGN_OR_RETURN(const auto found, EndsOf(partition, columns, i));
     Include(found, ends);
   }
-  return *ends && DayOf((*ends)->first.time_ns) <= view_->partitions()[partition]->day();
+  return *ends && DayOf((*ends)->first.time_ns) <= view_->partitions()[partition].day();
 }
 
 absl::StatusOr<bool> StoredSeriesReader::FindLast(size_t partition,
@@ -329,7 +329,7 @@ absl::StatusOr<bool> StoredSeriesReader::FindLast(size_t partition,
     TACHO_ASSIGN_OR_RETURN(const auto found, EndsOf(partition, columns, i));
     Include(found, ends);
   }
-  return *ends && DayOf((*ends)->last.time_ns) >= view_->partitions()[partition]->day();
+  return *ends && DayOf((*ends)->last.time_ns) >= view_->partitions()[partition].day();
 }
 
 absl::StatusOr<std::optional<SampleEnds>> StoredSeriesReader::FindEnds() {
@@ -340,7 +340,7 @@ absl::StatusOr<std::optional<SampleEnds>> StoredSeriesReader::FindEnds() {
   if (!columns_left) return ends;
   const auto& partitions = view_->partitions();
   size_t end = partitions.size();
-  while (options_.end_ns != INT64_MAX && partitions[end - 1]->day() > DayOf(options_.end_ns)) --end;
+  while (options_.end_ns != INT64_MAX && partitions[end - 1].day() > DayOf(options_.end_ns)) --end;
   for (size_t partition = partition_; partition < end; ++partition) {
     TACHO_ASSIGN_OR_RETURN(const bool found, FindFirst(partition, &ends));
     if (found) break;

@@ -27,13 +27,37 @@ std::string KeyOfTimes(const Series& series, const ColumnInfo& column) {
   return TimeColumnKey(series.job_id, column.layout, column.first_time_ns, column.position);
 }
 
+// A day leaves the disk only once the bucket has it. So what is on the disk is looked at first:
+// then no day is missed, whatever moves meanwhile.
+std::vector<StoredDay> DaysOf(const Database& database, const BucketDays* elsewhere) {
+  std::vector<StoredDay> days;
+  const std::vector<PartitionPtr> local = database.partitions->Between(INT64_MIN, INT64_MAX);
+  auto next = local.begin();
+  if (elsewhere != nullptr) {
+    const auto picture = elsewhere->picture();
+    for (const BucketDayPtr& remote : picture->days) {
+      for (; next != local.end() && (*next)->day() < remote->day(); ++next) {
+        days.emplace_back(*next, nullptr);
+      }
+      PartitionPtr same;
+      if (next != local.end() && (*next)->day() == remote->day()) same = *next++;
+      const bool whole = same != nullptr && same->day() >= picture->whole_from;
+      days.emplace_back(std::move(same), whole ? nullptr : remote);
+    }
+  }
+  for (; next != local.end(); ++next) days.emplace_back(*next, nullptr);
+  return days;
+}
+
 }  // namespace
 
-StoredView::StoredView(const Database& database, ColumnCache* columns, CapturedRows open_rows)
+StoredView::StoredView(const Database& database, BucketDays* elsewhere, ColumnCache* columns,
+                       CapturedRows open_rows)
     : db_(database.db.get()),
+      elsewhere_(elsewhere),
       cache_(columns),
       moment_(*cache_),
-      partitions_(database.partitions->Between(INT64_MIN, INT64_MAX)),
+      partitions_(DaysOf(database, elsewhere)),
       open_rows_(std::move(open_rows)),
       snapshot_(db_->GetSnapshot()),
       iterators_(partitions_.size()) {
@@ -50,12 +74,20 @@ std::unique_ptr<SeriesReader> StoredView::Read(const SeriesPtr& series,
   return std::make_unique<StoredSeriesReader>(this, series, options);
 }
 
-rocksdb::Iterator* StoredView::IteratorOf(size_t partition) {
+absl::StatusOr<rocksdb::Iterator*> StoredView::IteratorOf(size_t partition) {
   std::unique_ptr<rocksdb::Iterator>& it = iterators_[partition];
-  if (it == nullptr) {
+  if (it != nullptr) return it.get();
+  const StoredDay& day = partitions_[partition];
+  std::unique_ptr<rocksdb::Iterator> local;
+  if (day.local() != nullptr) {
     rocksdb::ReadOptions read;
     read.snapshot = snapshot_;
-    it.reset(db_->NewIterator(read, partitions_[partition]->handle()));
+    local.reset(db_->NewIterator(read, day.local()->handle()));
+  }
+  if (day.remote() == nullptr) {
+    it = std::move(local);
+  } else {
+    TACHO_ASSIGN_OR_RETURN(it, elsewhere_->NewIterator(*day.remote(), std::move(local)));
   }
   return it.get();
 }
@@ -63,14 +95,23 @@ rocksdb::Iterator* StoredView::IteratorOf(size_t partition) {
 absl::StatusOr<rocksdb::PinnableSlice> StoredView::ReadColumn(size_t partition,
                                                               const std::string& key,
                                                               absl::string_view kind) {
-  rocksdb::ReadOptions read;
-  read.snapshot = snapshot_;
+  const StoredDay& day = partitions_[partition];
   rocksdb::PinnableSlice bytes;
-  const rocksdb::Status status = db_->Get(read, partitions_[partition]->handle(), key, &bytes);
+  rocksdb::Status status;
+  if (day.remote() == nullptr) {
+    rocksdb::ReadOptions read;
+    read.snapshot = snapshot_;
+    status = db_->Get(read, day.local()->handle(), key, &bytes);
+  } else {
+    TACHO_ASSIGN_OR_RETURN(rocksdb::Iterator* const it, IteratorOf(partition));
+    it->Seek(key);
+    status = it->status();
+    if (status.ok() && (!it->Valid() || it->key() != key)) status = rocksdb::Status::NotFound();
+    if (status.ok()) bytes.PinSelf(it->value());
+  }
   if (status.IsNotFound()) {
     return absl::DataLossError(absl::StrCat("the ", kind, " ", absl::BytesToHexString(key), " of ",
-                                            PartitionName(partitions_[partition]->day()),
-                                            " is missing"));
+                                            PartitionName(day.day()), " is missing"));
   }
   if (!status.ok()) return FromRocksDb(status, absl::StrCat("read a ", kind));
   return bytes;
@@ -92,8 +133,8 @@ absl::StatusOr<std::vector<ColumnInfo>> StoredView::ListColumns(size_t partition
                                                                 const ReadOptions& options,
                                                                 MetBytes* met) {
   const std::string prefix = ValueColumnKey::SeriesPrefix(series);
-  const int64_t day = partitions_[partition]->day();
-  rocksdb::Iterator* const it = IteratorOf(partition);
+  const int64_t day = partitions_[partition].day();
+  TACHO_ASSIGN_OR_RETURN(rocksdb::Iterator* const it, IteratorOf(partition));
   std::vector<ColumnInfo> columns;
   size_t met_bytes = 0;
   for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
@@ -127,7 +168,7 @@ absl::StatusOr<SeriesColumnsPtr> StoredView::FindColumns(size_t partition, const
                                                          const ReadOptions& options,
                                                          MetBytes* met) {
   met->clear();
-  const int64_t day = partitions_[partition]->day();
+  const int64_t day = partitions_[partition].day();
   const auto count = moment_.Of(series);
   if (count) {
     if (SeriesColumnsPtr known = cache_->Find(day, series.id, *count)) return known;
@@ -155,7 +196,7 @@ absl::StatusOr<DecodedColumnPtr> StoredView::FindDecoded(size_t partition, const
     decoded = Decode(partition, series, column, View(bytes));
   }
   if (decoded.ok() && Keeps(options)) {
-    cache_->PutDecoded(partitions_[partition]->day(), series.id, columns, index, *decoded);
+    cache_->PutDecoded(partitions_[partition].day(), series.id, columns, index, *decoded);
   }
   return decoded;
 }
@@ -197,7 +238,7 @@ absl::StatusOr<DecodedColumnPtr> StoredView::Decode(size_t partition, const Seri
 absl::StatusOr<TimeColumnEnds> StoredView::FindTimeColumnEnds(size_t partition,
                                                               const Series& series,
                                                               const ColumnInfo& column) {
-  const int64_t day = partitions_[partition]->day();
+  const int64_t day = partitions_[partition].day();
   const auto count = moment_.Of(series);
   if (count) {
     const auto known =
@@ -218,7 +259,7 @@ absl::StatusOr<FrameTimesPtr> StoredView::FindTimes(size_t partition, const Seri
   // The first time names the day, so keys of two partitions differ.
   std::string key = KeyOfTimes(series, column);
   if (const auto found = times_.find(key); found != times_.end()) return found->second;
-  const int64_t day = partitions_[partition]->day();
+  const int64_t day = partitions_[partition].day();
   const auto count = moment_.Of(series);
   FrameTimesPtr times;
   if (count) {

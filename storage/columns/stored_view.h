@@ -18,6 +18,7 @@
 #include "storage/db/partitions.h"
 #include "storage/head/captured_rows.h"
 #include "storage/head/row_block.h"
+#include "storage/history/bucket_days.h"
 #include "storage/model/series_reader.h"
 
 namespace rocksdb {
@@ -30,11 +31,32 @@ namespace tacho::storage {
 
 struct Database;
 
+// Where the columns of a day are. Not both are null.
+class StoredDay {
+ public:
+  StoredDay(PartitionPtr local, BucketDayPtr remote)
+      : day_(local != nullptr ? local->day() : remote->day()),
+        local_(std::move(local)),
+        remote_(std::move(remote)) {}
+
+  int64_t day() const { return day_; }
+  const PartitionPtr& local() const { return local_; }
+  // Null also where the disk has all of the day.
+  const BucketDayPtr& remote() const { return remote_; }
+
+ private:
+  int64_t day_;
+  PartitionPtr local_;
+  BucketDayPtr remote_;
+};
+
 class StoredView final : public ReadView {
  public:
-  // The open rows were captured before this call, so that rows sealed meanwhile are seen twice,
-  // which merging undoes, and never missed. The database and `columns` must outlive the view.
-  StoredView(const Database& database, ColumnCache* columns, CapturedRows open_rows);
+  // `elsewhere` has the days that are in a bucket; null: there is none. The open rows were captured
+  // before this call, so that rows sealed meanwhile are seen twice, which merging undoes, and never
+  // missed. The database, `elsewhere` and `columns` must outlive the view.
+  StoredView(const Database& database, BucketDays* elsewhere, ColumnCache* columns,
+             CapturedRows open_rows);
   ~StoredView() override;
 
   std::unique_ptr<SeriesReader> Read(const SeriesPtr& series, const ReadOptions& options) override;
@@ -43,7 +65,7 @@ class StoredView final : public ReadView {
 
   // --- For the view's readers ------------------------------------------------------------------
 
-  const std::vector<PartitionPtr>& partitions() const { return partitions_; }  // Ascending.
+  const std::vector<StoredDay>& partitions() const { return partitions_; }  // Ascending.
   // Open rows of a series; valid until the next call.
   std::span<const HeadColumn> FindOpenRows(const Series& series) { return open_rows_.Find(series); }
   const rocksdb::Snapshot* snapshot() const { return snapshot_; }
@@ -53,7 +75,8 @@ class StoredView final : public ReadView {
   using MetBytes = std::vector<std::string>;
   // The columns of a series in a partition. If they are not known yet, *met becomes what was met of
   // those with times in the range of `options`, up to a bound; else it becomes empty.
-  //   DATA_LOSS  one is damaged.
+  //   DATA_LOSS    one is damaged, or what holds it in the bucket is gone.
+  //   UNAVAILABLE  the bucket does not answer. So also below.
   absl::StatusOr<SeriesColumnsPtr> FindColumns(size_t partition, const Series& series,
                                                const ReadOptions& options, MetBytes* met);
   // One of them with its values and times, found with the same options. `met` may be empty.
@@ -70,7 +93,7 @@ class StoredView final : public ReadView {
 
  private:
   // An iterator over a partition: seeking one again is cheaper than making one.
-  rocksdb::Iterator* IteratorOf(size_t partition);
+  absl::StatusOr<rocksdb::Iterator*> IteratorOf(size_t partition);
   // Reads a column under a key.
   absl::StatusOr<rocksdb::PinnableSlice> ReadColumn(size_t partition, const std::string& key,
                                                     absl::string_view kind);
@@ -87,9 +110,10 @@ class StoredView final : public ReadView {
                                           const ColumnInfo& column, absl::string_view bytes);
 
   rocksdb::DB* const db_;
+  BucketDays* const elsewhere_;  // Null: none.
   ColumnCache* const cache_;
   ColumnMoment moment_;  // Begun before what follows.
-  const std::vector<PartitionPtr> partitions_;
+  const std::vector<StoredDay> partitions_;
   CapturedRows open_rows_;
   const rocksdb::Snapshot* const snapshot_;
   uint64_t columns_decoded_ = 0;

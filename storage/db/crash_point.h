@@ -55,6 +55,13 @@ inline constexpr char kPartitionCreated[] = "partition.created";  // It is made,
 inline constexpr char kPartitionDrop[] = "partition.drop";        // Before a day is dropped.
 inline constexpr char kPartitionDropped[] = "partition.dropped";  // Other days are not yet.
 
+// Days that move into the bucket. Only a store with a bucket gets there.
+inline constexpr char kHistoryClaimed[] = "history.claimed";  // The manifest says so, we do not.
+inline constexpr char kHistorySent[] = "history.sent";        // Blocks and list, no manifest.
+inline constexpr char kHistoryCommitted[] = "history.committed";  // The manifest names them.
+inline constexpr char kHistoryCompared[] = "history.compared";  // The bucket has what the disk has.
+inline constexpr char kHistoryMarked[] = "history.marked";      // Before the day leaves the disk.
+
 // Closing.
 inline constexpr char kCloseBegin[] = "close.begin";
 inline constexpr char kCloseSealed[] = "close.sealed";    // All rows are columns.

@@ -302,6 +302,17 @@ absl::Status Database::WriteUnsynced(rocksdb::WriteBatch* write, absl::string_vi
   return FromRocksDb(db->Write(rocksdb::WriteOptions(), write), doing);
 }
 
+absl::Status Database::WriteSynced(rocksdb::WriteBatch* write, absl::string_view doing) const {
+  absl::MutexLock turn(disk->log_mutex());
+  if (disk->blocks_writes()) return disk->trouble();
+  DiskWatch::KeepResumable(db.get());
+  rocksdb::WriteOptions synced;
+  synced.sync = true;
+  const rocksdb::Status status = db->Write(synced, write);
+  if (!status.ok()) disk->Note(status);
+  return FromRocksDb(status, doing);
+}
+
 rocksdb::Status Database::Flush(const rocksdb::FlushOptions& options) const {
   std::vector<rocksdb::ColumnFamilyHandle*> families = {default_family, journal, index, state,
                                                         events};

@@ -74,6 +74,9 @@ struct Database {
   // For writes other than the committer's: UNAVAILABLE while the disk refuses.
   absl::Status WriteUnsynced(rocksdb::WriteBatch* write, absl::string_view doing) const;
 
+  // The same, and synced.
+  absl::Status WriteSynced(rocksdb::WriteBatch* write, absl::string_view doing) const;
+
   // Writes what is in memory into tables and drops what the journal no longer needs, so that the
   // next start has no log to read and the disk holds no more than the data.
   absl::Status Settle();

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "proto/base/status_macros.h"
 #include "rocksdb/db.h"
 #include "storage/codec/keys.h"
 #include "storage/db/rocksdb_status.h"
@@ -58,19 +59,30 @@ absl::StatusOr<size_t> Partitions::DropBefore(int64_t day) {
   absl::MutexLock lock(&mutex_);
   size_t dropped = 0;
   while (!days_.empty() && days_.begin()->first < day) {
-    if (disk_->blocks_writes()) return disk_->trouble();
-    if (!disk_->HasSpareRoom()) return absl::UnavailableError("no room to drop a day");
-    Reach(at_point_, crash_point::kPartitionDrop);
-    const rocksdb::Status status = db_->DropColumnFamily(days_.begin()->second->handle());
-    if (!status.ok()) {
-      disk_->NoteManifest(status);
-      return FromRocksDb(status, "drop a partition");
-    }
-    days_.erase(days_.begin());
+    TACHO_RETURN_IF_ERROR(DropOne(days_.begin()));
     ++dropped;
-    Reach(at_point_, crash_point::kPartitionDropped);
   }
   return dropped;
+}
+
+absl::Status Partitions::Drop(int64_t day) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = days_.find(day);
+  return found == days_.end() ? absl::OkStatus() : DropOne(found);
+}
+
+absl::Status Partitions::DropOne(std::map<int64_t, PartitionPtr>::iterator day) {
+  if (disk_->blocks_writes()) return disk_->trouble();
+  if (!disk_->HasSpareRoom()) return absl::UnavailableError("no room to drop a day");
+  Reach(at_point_, crash_point::kPartitionDrop);
+  const rocksdb::Status status = db_->DropColumnFamily(day->second->handle());
+  if (!status.ok()) {
+    disk_->NoteManifest(status);
+    return FromRocksDb(status, "drop a partition");
+  }
+  days_.erase(day);
+  Reach(at_point_, crash_point::kPartitionDropped);
+  return absl::OkStatus();
 }
 
 size_t Partitions::size() const {

@@ -39,11 +39,16 @@ class Partition {
   void SetMergedInto() const { merged_into_ = true; }
   bool merged_into() const { return merged_into_; }
 
+  // How often columns were added since the database was opened. The sealer counts before it writes.
+  void CountWrite() const { ++writes_; }
+  uint64_t writes() const { return writes_; }
+
  private:
   const int64_t day_;
   rocksdb::DB* const db_;
   rocksdb::ColumnFamilyHandle* const handle_;
   mutable std::atomic<bool> merged_into_ = false;
+  mutable std::atomic<uint64_t> writes_ = 0;
 };
 using PartitionPtr = std::shared_ptr<const Partition>;
 
@@ -59,12 +64,17 @@ class Partitions {
   // The partitions of first_day..last_day, both included, ascending.
   std::vector<PartitionPtr> Between(int64_t first_day, int64_t last_day) const
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Drops a day, if it is there.
+  absl::Status Drop(int64_t day) ABSL_LOCKS_EXCLUDED(mutex_);
   // Drops every day before `day`; returns how many.
   absl::StatusOr<size_t> DropBefore(int64_t day) ABSL_LOCKS_EXCLUDED(mutex_);
   size_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
   void Clear() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  absl::Status DropOne(std::map<int64_t, PartitionPtr>::iterator day)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   rocksdb::DB* const db_;
   const std::function<rocksdb::ColumnFamilyOptions()> options_;
   const AtPoint at_point_;
