@@ -61,6 +61,11 @@ absl::Status AddNeeded(Bucket& bucket, const Manifest& manifest, const BeforeRet
   return absl::OkStatus();
 }
 
+bool IsBlockOf(absl::string_view key, int64_t day) {
+  const std::optional<ObjectName> name = ParseObjectKey(key);
+  return name.has_value() && name->kind == ObjectKind::kBlock && name->day == day;
+}
+
 // Whether both manifests have the same list for this day.
 bool SameList(const Manifest& other, int64_t day, const StoredFile& list) {
   const auto found = other.closed_days.find(day);
@@ -110,8 +115,11 @@ std::vector<std::string> SupersededFiles(Bucket& bucket, const Manifest& before,
   std::set<std::string> files = FilesOf(before);
   for (const auto& [day, list] : before.closed_days) {
     if (SameList(after, day, list)) continue;
-    if (const auto blocks = BlocksIn(bucket, list, before_retry); blocks.ok()) {
-      files.insert(blocks->begin(), blocks->end());
+    const auto blocks = BlocksIn(bucket, list, before_retry);
+    if (!blocks.ok()) continue;
+    for (const std::string& key : *blocks) {
+      // Only the list of its own day names a block; any other has to be looked at by a sweep.
+      if (IsBlockOf(key, day)) files.insert(key);
     }
   }
   for (const std::string& key : FilesOf(after)) files.erase(key);
@@ -121,10 +129,7 @@ std::vector<std::string> SupersededFiles(Bucket& bucket, const Manifest& before,
     if (blocks.ok()) {
       for (const std::string& key : *blocks) files.erase(key);
     } else {
-      std::erase_if(files, [day = day](const std::string& key) {
-        const std::optional<ObjectName> name = ParseObjectKey(key);
-        return !name.has_value() || (name->kind == ObjectKind::kBlock && name->day == day);
-      });
+      std::erase_if(files, [day = day](const std::string& key) { return IsBlockOf(key, day); });
     }
   }
   return {files.begin(), files.end()};

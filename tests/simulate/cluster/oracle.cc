@@ -46,8 +46,17 @@ void Oracle::Changed(const std::string& key, const std::string* body) {
         blocks_[key] = DecodeBlock(*body);
       }
       return;
+    case ObjectKind::kBlockList: {
+      if (body == nullptr) {
+        lists_.erase(key);
+        return;
+      }
+      auto blocks = storage::DecodeBlockList(*body);
+      if (!blocks.ok()) return Violation(blocks.status().ToString());
+      lists_[key] = *std::move(blocks);
+      return;
+    }
     case ObjectKind::kSavedManifest:
-    case ObjectKind::kBlockList:
       return;
   }
 }
@@ -90,6 +99,36 @@ bool Oracle::AddRow(const ModelRow& row) {
   return true;
 }
 
+bool Oracle::AddBlock(const std::string& key) {
+  const auto found = blocks_.find(key);
+  if (found == blocks_.end()) {
+    Violation(absl::StrCat(key, " is not there"));
+    return false;
+  }
+  return std::all_of(found->second.begin(), found->second.end(),
+                     [this](const ModelRow& row) { return AddRow(row); });
+}
+
+// Those of open days, and those in the lists of closed ones.
+bool Oracle::AddBlocks() {
+  for (const auto& [day, blocks] : manifest_.open_days) {
+    for (const storage::Block& block : blocks) {
+      if (!AddBlock(block.file.key)) return false;
+    }
+  }
+  for (const auto& [day, list] : manifest_.closed_days) {
+    const auto found = lists_.find(list.key);
+    if (found == lists_.end()) {
+      Violation(absl::StrCat(list.key, " is not there"));
+      return false;
+    }
+    for (const storage::Block& block : found->second) {
+      if (!AddBlock(block.file.key)) return false;
+    }
+  }
+  return true;
+}
+
 void Oracle::Recover() {
   for (std::vector<uint64_t>& positions : positions_) positions.assign(positions.size(), 0);
   uint64_t sealed = 0;
@@ -98,15 +137,7 @@ void Oracle::Recover() {
     if (found == states_.end()) return Violation(absl::StrCat(state.file.key, " is not there"));
     sealed = found->second.sealed;
   }
-  for (const auto& [day, blocks] : manifest_.open_days) {
-    for (const storage::Block& block : blocks) {
-      const auto found = blocks_.find(block.file.key);
-      if (found == blocks_.end()) return Violation(absl::StrCat(block.file.key, " is not there"));
-      for (const ModelRow& row : found->second) {
-        if (!AddRow(row)) return;
-      }
-    }
-  }
+  if (!AddBlocks()) return;
   // A record of a sealed position counts wherever it stands in the log.
   std::vector<const Logged*> replayed;
   for (const storage::LogStart& log : manifest_.logs) {

@@ -43,6 +43,8 @@ class Oracle {
 
   void LogChanged(const storage::ObjectName& name, const std::string& body);
   void Recover();
+  bool AddBlock(const std::string& key);
+  bool AddBlocks();
   bool AddRow(const ModelRow& row);
   void CheckOrder();
   void CheckAcknowledged(size_t agent, uint64_t from);
@@ -56,6 +58,7 @@ class Oracle {
   std::map<Place, uint32_t> first_bytes_;  // The checksum of what was there first.
   absl::flat_hash_map<std::string, std::vector<ModelRow>> blocks_;
   absl::flat_hash_map<std::string, ModelState> states_;
+  absl::flat_hash_map<std::string, std::vector<storage::Block>> lists_;
   std::array<std::vector<uint64_t>, kAgents> positions_;  // By sequence; 0: not found.
   Watermarks acknowledged_{};
 };

@@ -18,7 +18,6 @@ using storage::ShardLog;
 
 namespace {
 
-constexpr int64_t kDay = 1;
 constexpr int kSenders = 3;
 
 bool IsSegmentKey(const std::string& key) {
@@ -261,9 +260,77 @@ bool Owner::CutBlock(Export* exported) {
     if (row.position <= cut) rows.push_back(row);
   }
   exported->newest = std::max(exported->newest, cut);
-  exported->block.file.key = storage::BlockKey(kShard, kDay, epoch_, ++files_);
+  exported->version = manifest_.version;
+  exported->day = 1 + static_cast<int64_t>(manifest_.closed_days.size());
+  exported->block.file.key = storage::BlockKey(kShard, exported->day, epoch_, ++files_);
   if (world_.planted() == Planted::kBlocksBeforeState) exported->state.sealed = cut;
   return PutFile(exported->block.file.key, EncodeBlock(rows));
+}
+
+// Sometimes the open day is closed: its list names its blocks, or one that has all their rows. And
+// sometimes the blocks of an older day become one.
+bool Owner::CloseDay(Export* exported) {
+  std::vector<storage::Block> blocks;
+  bool merge = true;
+  if (world_.Chance(0.2)) {
+    exported->closed_day = exported->day;
+    blocks = manifest_.open_days[exported->day];
+    blocks.push_back(exported->block);
+    merge = world_.Chance(0.5);
+  } else if (!manifest_.closed_days.empty() && world_.Chance(0.2)) {
+    exported->closed_day = 1 + static_cast<int64_t>(world_.Below(manifest_.closed_days.size()));
+    const auto listed = ListedBlocks(*exported->closed_day);
+    if (!listed.has_value()) return false;  // Given up, or a newer owner has removed it.
+    blocks = *listed;
+  } else {
+    return true;
+  }
+  if (merge && !MergeBlocks(*exported->closed_day, &blocks)) return false;
+  exported->list.key = storage::BlockListKey(kShard, *exported->closed_day, epoch_, ++files_);
+  return PutFile(exported->list.key, storage::EncodeBlockList(blocks));
+}
+
+std::optional<std::vector<storage::Block>> Owner::ListedBlocks(int64_t day) {
+  const auto object =
+      storage::GetUntilAnswered(*this, manifest_.closed_days.at(day).key, BeforeRetry());
+  if (!object.ok()) return std::nullopt;
+  const auto listed = storage::DecodeBlockList(object->body);
+  return listed.ok() ? std::optional(*listed) : std::nullopt;
+}
+
+bool Owner::MergeBlocks(int64_t day, std::vector<storage::Block>* blocks) {
+  std::string rows;
+  for (const storage::Block& block : *blocks) {
+    const auto object = storage::GetUntilAnswered(*this, block.file.key, BeforeRetry());
+    if (!object.ok()) return false;
+    rows += object->body;
+  }
+  *blocks = {{.file = {.key = storage::BlockKey(kShard, day, epoch_, ++files_)}}};
+  return PutFile(blocks->front().file.key, rows);
+}
+
+absl::Status Owner::ChangeDays(const Export& exported, Manifest* manifest) {
+  // A commit whose answer was lost has happened since. What was planned does not fit any more.
+  if (exported.closed_day.has_value() && manifest->version != exported.version) {
+    return absl::FailedPreconditionError("plan it again");
+  }
+  if (manifest->closed_days.contains(exported.day)) {
+    return absl::FailedPreconditionError("the day is closed");
+  }
+  manifest->open_days[exported.day].push_back(exported.block);
+  if (exported.closed_day.has_value()) {
+    manifest->open_days.erase(*exported.closed_day);
+    manifest->closed_days[*exported.closed_day] = exported.list;
+  }
+  return absl::OkStatus();
+}
+
+// After a commit of unknown outcome: what the next one is planned for.
+void Owner::Refresh() {
+  const auto read = Object().Read();
+  if (!read.ok()) return;
+  if (read->manifest.epoch != epoch_) return Stop();
+  manifest_ = read->manifest;
 }
 
 uint64_t Owner::SegmentOf(uint64_t position) const {
@@ -286,8 +353,7 @@ storage::CommitRequest Owner::RequestFor(const Export& exported) {
           .sealed = sealed_logs_,
           .change = [exported](Manifest* manifest) {
             manifest->state = {exported.state_file};
-            manifest->open_days[kDay].push_back(exported.block);
-            return absl::OkStatus();
+            return ChangeDays(exported, manifest);
           }};
 }
 
@@ -313,7 +379,7 @@ void Owner::Commit() {
   const bool swapped = world_.planted() == Planted::kBlocksBeforeState;
   const bool uploaded = swapped ? CutBlock(&exported) && ExportState(&exported)
                                 : ExportState(&exported) && CutBlock(&exported);
-  if (!uploaded) return;
+  if (!uploaded || !CloseDay(&exported)) return;
   if (world_.planted() != Planted::kStateNotStored) {
     while (stored_position_ < exported.newest) {
       if (log_->fenced()) return Stop();
@@ -328,9 +394,21 @@ void Owner::Commit() {
   if (world_.planted() == Planted::kTrimUnknown && !committed.ok()) {
     garbage_.insert(garbage_.end(), covered.begin(), covered.end());
   }
-  if (!committed.ok()) return;
-  manifest_ = committed->written.manifest;
-  garbage_.insert(garbage_.end(), committed->garbage.begin(), committed->garbage.end());
+  if (!committed.ok()) return Refresh();
+  AddGarbage(*committed);
+  Committed(exported);
+}
+
+void Owner::AddGarbage(const storage::Committed& committed) {
+  const std::set<std::string> named_before = storage::FilesOf(manifest_);
+  manifest_ = committed.written.manifest;
+  garbage_.insert(garbage_.end(), committed.garbage.begin(), committed.garbage.end());
+  if (world_.planted() == Planted::kListsNotRead) {
+    const std::set<std::string> named = storage::FilesOf(manifest_);
+    for (const std::string& key : named_before) {
+      if (!named.contains(key)) garbage_.push_back(key);
+    }
+  }
   if (world_.planted() == Planted::kSealCollected) {
     for (const storage::SealedLog& log : sealed_logs_) {
       const bool gone = std::none_of(manifest_.logs.begin(), manifest_.logs.end(),
@@ -338,7 +416,6 @@ void Owner::Commit() {
       if (gone) garbage_.push_back(storage::SegmentKey(kShard, log.epoch, log.seal));
     }
   }
-  Committed(exported);
 }
 
 void Owner::Committed(const Export& exported) {

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,12 @@ class Owner : private storage::RequestBucket {
     ModelState state;
     storage::StateFile state_file;
     storage::Block block;
-    uint64_t newest = 0;  // The position that the log must have.
+    uint64_t newest = 0;   // The position that the log must have.
+    uint64_t version = 0;  // Of the manifest that it was made for.
+    int64_t day = 0;       // Of the block.
+    // The day that gets a list with this commit, if any.
+    std::optional<int64_t> closed_day;
+    storage::StoredFile list;
   };
 
   storage::BucketAnswer Ask(storage::BucketRequest request) override;
@@ -72,6 +78,12 @@ class Owner : private storage::RequestBucket {
   bool PutFile(const std::string& key, const std::string& body);
   bool ExportState(Export* exported);
   bool CutBlock(Export* exported);
+  bool CloseDay(Export* exported);
+  std::optional<std::vector<storage::Block>> ListedBlocks(int64_t day);
+  void Refresh();
+  bool MergeBlocks(int64_t day, std::vector<storage::Block>* blocks);
+  static absl::Status ChangeDays(const Export& exported, storage::Manifest* manifest);
+  void AddGarbage(const storage::Committed& committed);
   storage::CommitRequest RequestFor(const Export& exported);
   void Committed(const Export& exported);
   std::vector<std::string> Covered(const storage::CommitRequest& request) const;

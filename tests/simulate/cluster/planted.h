@@ -28,6 +28,7 @@ enum class Planted {
   kBlocksBeforeState,      // Cuts the blocks before it exports the state.
   kStateNotStored,         // Commits before the log has what the state and the blocks know.
   kWelcomeFromLocal,       // Tells agents what it has, not what is stored.
+  kListsNotRead,           // Deletes blocks that only the list of a closed day names.
   kOwnOrphansCollected,    // Deletes uploads of its own epoch that are not named yet.
 };
 
@@ -55,6 +56,7 @@ inline constexpr PlantedName kAllPlanted[] = {
     {Planted::kBlocksBeforeState, "blocks_before_state"},
     {Planted::kStateNotStored, "state_not_stored"},
     {Planted::kWelcomeFromLocal, "welcome_from_local"},
+    {Planted::kListsNotRead, "lists_not_read"},
     {Planted::kOwnOrphansCollected, "own_orphans_collected"},
 };
 
