@@ -16,6 +16,7 @@ declare -A packages=(
     libssl-dev libc-ares-dev libcurl4-openssl-dev libpugixml-dev rapidjson-dev"
   [test]="libgtest-dev libgmock-dev libbenchmark-dev libnghttp2-dev libboost-context-dev
     python3 python3-grpcio python3-protobuf python3-yaml python3-setuptools python3-wheel
+    python3-zstandard
     python3-numpy python3-torch curl ca-certificates openssl
     nodejs npm chromium strace zsh fish mandoc
     golang-go python3-kubernetes python3-jsonschema skopeo

@@ -51,7 +51,7 @@ absl::StatusOr<std::vector<std::string>> BlocksIn(Bucket& bucket, const StoredFi
 
 // Adds the files of a manifest, and those in its lists.
 absl::Status AddNeeded(Bucket& bucket, const Manifest& manifest, const BeforeRetry& before_retry,
-                       absl::flat_hash_set<std::string>* needed) {
+                       std::set<std::string>* needed) {
   needed->merge(FilesOf(manifest));
   for (const auto& [day, list] : manifest.closed_days) {
     TACHO_ASSIGN_OR_RETURN(const std::vector<std::string> blocks,
@@ -61,6 +61,11 @@ absl::Status AddNeeded(Bucket& bucket, const Manifest& manifest, const BeforeRet
   return absl::OkStatus();
 }
 
+bool IsBlockOf(absl::string_view key, int64_t day) {
+  const std::optional<ObjectName> name = ParseObjectKey(key);
+  return name.has_value() && name->kind == ObjectKind::kBlock && name->day == day;
+}
+
 // Whether both manifests have the same list for this day.
 bool SameList(const Manifest& other, int64_t day, const StoredFile& list) {
   const auto found = other.closed_days.find(day);
@@ -68,7 +73,7 @@ bool SameList(const Manifest& other, int64_t day, const StoredFile& list) {
 }
 
 absl::Status AddSaved(Bucket& bucket, const std::string& key, const BeforeRetry& before_retry,
-                      absl::flat_hash_set<std::string>* needed) {
+                      std::set<std::string>* needed) {
   const absl::StatusOr<StoredObject> object = GetUntilAnswered(bucket, key, before_retry);
   if (absl::IsNotFound(object.status())) return absl::OkStatus();  // Given up meanwhile.
   if (!object.ok()) return object.status();
@@ -95,8 +100,8 @@ absl::StatusOr<bool> IsSegment(Bucket& bucket, const std::string& key,
 
 }  // namespace
 
-absl::flat_hash_set<std::string> FilesOf(const Manifest& manifest) {
-  absl::flat_hash_set<std::string> keys;
+std::set<std::string> FilesOf(const Manifest& manifest) {
+  std::set<std::string> keys;
   for (const StateFile& state : manifest.state) keys.insert(state.file.key);
   for (const auto& [day, blocks] : manifest.open_days) {
     for (const Block& block : blocks) keys.insert(block.file.key);
@@ -107,11 +112,14 @@ absl::flat_hash_set<std::string> FilesOf(const Manifest& manifest) {
 
 std::vector<std::string> SupersededFiles(Bucket& bucket, const Manifest& before,
                                          const Manifest& after, const BeforeRetry& before_retry) {
-  absl::flat_hash_set<std::string> files = FilesOf(before);
+  std::set<std::string> files = FilesOf(before);
   for (const auto& [day, list] : before.closed_days) {
     if (SameList(after, day, list)) continue;
-    if (const auto blocks = BlocksIn(bucket, list, before_retry); blocks.ok()) {
-      files.insert(blocks->begin(), blocks->end());
+    const auto blocks = BlocksIn(bucket, list, before_retry);
+    if (!blocks.ok()) continue;
+    for (const std::string& key : *blocks) {
+      // Only the list of its own day names a block; any other has to be looked at by a sweep.
+      if (IsBlockOf(key, day)) files.insert(key);
     }
   }
   for (const std::string& key : FilesOf(after)) files.erase(key);
@@ -121,10 +129,7 @@ std::vector<std::string> SupersededFiles(Bucket& bucket, const Manifest& before,
     if (blocks.ok()) {
       for (const std::string& key : *blocks) files.erase(key);
     } else {
-      absl::erase_if(files, [day = day](const std::string& key) {
-        const std::optional<ObjectName> name = ParseObjectKey(key);
-        return !name.has_value() || (name->kind == ObjectKind::kBlock && name->day == day);
-      });
+      std::erase_if(files, [day = day](const std::string& key) { return IsBlockOf(key, day); });
     }
   }
   return {files.begin(), files.end()};
@@ -135,7 +140,7 @@ absl::StatusOr<std::vector<std::string>> FindOrphans(Bucket& bucket, const Manif
                                                      const BeforeRetry& before_retry) {
   TACHO_ASSIGN_OR_RETURN(const std::vector<std::string> keys,
                          ListAll(bucket, ShardPrefix(current.shard), before_retry));
-  absl::flat_hash_set<std::string> needed;
+  std::set<std::string> needed;
   TACHO_RETURN_IF_ERROR(AddNeeded(bucket, current, before_retry, &needed));
   for (const int64_t day : saved_days) {
     TACHO_RETURN_IF_ERROR(

@@ -11,10 +11,10 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "storage/bucket/bucket.h"
 #include "storage/shard/manifest.h"
@@ -24,7 +24,7 @@ namespace tacho::storage {
 
 // The keys of all files that a manifest names: state files, blocks of open days, and lists. The
 // blocks of closed days are in the lists.
-absl::flat_hash_set<std::string> FilesOf(const Manifest& manifest);
+std::set<std::string> FilesOf(const Manifest& manifest);
 
 // The files that `before` needs and `after` does not, where `after` has replaced `before`. Reads
 // the lists of days that the two do not agree on. If that fails, the blocks of such a day are left
@@ -32,7 +32,7 @@ absl::flat_hash_set<std::string> FilesOf(const Manifest& manifest);
 std::vector<std::string> SupersededFiles(Bucket& bucket, const Manifest& before,
                                          const Manifest& after, const BeforeRetry& before_retry);
 
-// The keys below the shard's prefix that are garbage by the second rule, in no order. Reads the
+// The keys below the shard's prefix that are garbage by the second rule, in their order. Reads the
 // lists of closed days, too, and looks at each segment that is left over. Files that the manifests
 // saved on `saved_days` need are no garbage: name all days that may be restored, whether there is a
 // manifest or not, because a listing may leave one out. A reader may still use the manifest of an

@@ -67,7 +67,7 @@ struct Manifest {
   // In the order of replay, which is the order of their epochs. The last is the owner's own.
   std::vector<LogStart> logs;
   std::vector<StateFile> state;
-  // Days from 1 January 1970 UTC. A day is in one of the two at most.
+  // Days from 1 January 1970 UTC. A day is in one of the two at most, and a block only in its own.
   std::map<int64_t, std::vector<Block>> open_days;
   std::map<int64_t, StoredFile> closed_days;  // Each is a list of blocks: DecodeBlockList().
   std::string positions;                      // What the state says of positions. Any bytes.

@@ -24,9 +24,8 @@ absl::Status CheckStart(const Manifest& manifest, uint64_t stored, const CommitR
   // What is trimmed must be stored, or the number of a segment that a new owner finds missing could
   // be given to a seal below the start.
   if (start.epoch == manifest.epoch && start.first > stored + 1) {
-    return absl::InvalidArgumentError(absl::StrCat("the replay cannot begin at segment ",
-                                                   start.first, ": stored are those up to ",
-                                                   stored));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the replay cannot begin at segment ", start.first, ": stored are those up to ", stored));
   }
   if (request.stored_through > stored) {
     return absl::InvalidArgumentError(

@@ -102,6 +102,7 @@ TEST_F(TakeoverTest, FaultsWhileSealingChangeNothing) {
       Fail(kind, fault, 3);
       EXPECT_THAT(Replay(claimed.manifest), ElementsAre("a"));
       EXPECT_EQ(sealed_.at(0).seal, 2u);
+      EXPECT_TRUE(Exists(SegmentKey(kTestShard, 1, 2))) << "whatever the answers were";
       bucket_.DeliverLate();
     }
   }
