@@ -137,7 +137,10 @@ absl::StatusOr<std::string> ReadQuery(const http::HttpRequest& request, ConnectC
 absl::StatusOr<std::string> ReadBody(const http::HttpRequest& request, ConnectCall* call) {
   if (!ReadContentType(*call->method, request.Header("content-type"), &call->codec,
                        &call->framing)) {
-    return Malformed("Content-Type: none that this method takes");
+    return Malformed(absl::StrCat("Content-Type: this method takes application/json",
+                                  call->method->server_streaming()
+                                      ? ", application/connect+json and application/connect+proto"
+                                      : " and application/proto"));
   }
   TACHO_RETURN_IF_ERROR(CheckHeaders(request, call->framing));
   if (call->framing != Framing::kEnvelopes) return request.body;
@@ -151,14 +154,19 @@ std::string ConnectCall::name() const {
   return absl::StrCat("/", method->service()->full_name(), "/", method->name());
 }
 
-const google::protobuf::MethodDescriptor* FindMethod(absl::string_view path) {
+std::vector<const google::protobuf::ServiceDescriptor*> BridgedServices() {
   // By a message of each file, so that the linker keeps its descriptors.
-  const google::protobuf::ServiceDescriptor* const services[] = {
-      v1::RangeRequest::descriptor()->file()->FindServiceByName("Query"),
-      v1::FleetRequest::descriptor()->file()->FindServiceByName("View")};
-  for (const auto* const service : services) {
+  return {v1::RangeRequest::descriptor()->file()->FindServiceByName("Query"),
+          v1::FleetRequest::descriptor()->file()->FindServiceByName("View")};
+}
+
+const google::protobuf::MethodDescriptor* FindMethod(absl::string_view path) {
+  for (const auto* const service : BridgedServices()) {
     absl::string_view method = path;
-    if (!absl::ConsumePrefix(&method, absl::StrCat("/", service->full_name(), "/"))) continue;
+    if (!absl::ConsumePrefix(&method, "/") || !absl::ConsumePrefix(&method, service->full_name()) ||
+        !absl::ConsumePrefix(&method, "/")) {
+      continue;
+    }
     return service->FindMethodByName(std::string(method));
   }
   return nullptr;

@@ -27,6 +27,9 @@ std::vector<prometheus::MetricFamily> LimitFamilies(const storage::Store& store)
 std::vector<prometheus::MetricFamily> HealthFamilies(const Readiness* readiness,
                                                      const std::string& storage_path);
 
+// tacho_page_info, for links to the page at `url`; nothing if it is empty.
+std::vector<prometheus::MetricFamily> PageFamilies(const std::string& url);
+
 // What the kernel says of this process, under the names that every Prometheus client library uses.
 // Reads /proc; `proc` is "/proc" but in tests. What cannot be read is left out.
 std::vector<prometheus::MetricFamily> ProcessFamilies(const std::string& proc = "/proc");

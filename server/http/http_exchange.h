@@ -74,6 +74,8 @@ class HttpExchange {
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
   bool IsOpen() const ABSL_LOCKS_EXCLUDED(mutex_);
   bool keep_open() const { return form_.keep_open; }
+  // Its handler may take as long as it likes.
+  bool AnswersLater() const { return route != nullptr && route->later != nullptr; }
 
   // As Responder.
   void Answer(HttpResponse response) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -30,6 +30,7 @@ struct MetricInfo {
 inline constexpr absl::string_view kOfSteppingJobs = "Of jobs that have recorded steps or phases";
 inline constexpr absl::string_view kWhileTrue = "While a condition is true";
 inline constexpr absl::string_view kIfRecorded = "If it is recorded";
+inline constexpr absl::string_view kWithPage = "Only with a page whose address is known";
 inline constexpr absl::string_view kWithTls = "Only with TLS";
 
 inline constexpr MetricInfo kJobMetrics[] = {
@@ -354,6 +355,9 @@ inline constexpr MetricInfo kProcessMetrics[] = {
     {"tacho_clock_doubted", "gauge", "1", "",
      "1 while the collector does not trust its own clock, as `/readyz` says, else 0"},
     {"tacho_build_info", "gauge", "1", "version", "Always 1; the label `version` has the version"},
+    {"tacho_page_info", "gauge", "1", "url",
+     "Always 1; the label `url` has the address of the page for browsers, for links (`ui.url`)",
+     kWithPage},
     {"tacho_scrape_collect_seconds", "gauge", "s", "", "Time to compute this page"},
     {"process_cpu_seconds_total", "counter", "s", "", "User and system CPU time"},
     {"process_resident_memory_bytes", "gauge", "bytes", "", "Resident memory"},
