@@ -217,6 +217,7 @@ TEST_F(QueryServiceTest, RefusesMoreThanItMayRunAndSaysWhenToRetry) {
 
 TEST_F(QueryServiceTest, ListsWhatIsAtWorkAndHowMuchItHasRead) {
   AddSeries(kMoreThanFlowControlHolds);
+  options_.limits.set_max_watches(1);
   Start();
   EXPECT_THAT(service_->running().Oldest(10), testing::IsEmpty());
   {
