@@ -3,20 +3,15 @@
 64 simulated tasks of six jobs train on 16 hosts. In one job a host slows down, in one a task hangs, in
 one a chip's memory fills up, in one a task turns NaN, in one a chip is throttled. Whoever opens the page
 must read within seconds which job is sick, and why. Screenshots go to build/screenshots/."""
-import os
-import pathlib
 import re
 import time
 
-import browser
 import client
 import fleet
 import harness  # First: it makes the stubs importable.
-from security_case import SecurityCase
+from browser_case import SCREENSHOTS, BrowserCase
 from tacho.v1 import query_pb2, view_pb2, view_pb2_grpc
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-SCREENSHOTS = REPOSITORY / "build" / "screenshots"
 # Only times are shorter than by default; thresholds are the defaults.
 CONDITIONS = """
 conditions:
@@ -46,37 +41,6 @@ ROWS = """[...document.querySelectorAll('.fleet tbody tr[data-row]')].map(tr => 
   job: tr.querySelector('.jobname').textContent,
   sign: tr.querySelector('.sign').innerText.replace(/[^a-z]/g, ''),
   why: tr.querySelector('.whylink')?.innerText ?? ''}))"""
-
-
-def need_browser():
-    found = browser.find_browser()
-    if found is None:
-        raise harness.unittest.SkipTest("no chromium: deploy/packages.sh test installs it")
-    return found
-
-
-class BrowserCase(SecurityCase):
-    def setUp(self):
-        super().setUp()
-        chromium = browser.Browser(need_browser())
-        self.addCleanup(chromium.__exit__)
-        self.browser = chromium
-
-    def open(self, hash="", **options):
-        origin = f"http://127.0.0.1:{self.collector.http}"
-        page = self.browser.page(origin, **options)
-        page.open(f"{origin}/ui/{hash}")
-        return page
-
-    def accessible(self, page):
-        script = browser.axe_script()
-        if script is None:
-            print("axe-core is left out: npm cannot reach its registry")
-            return
-        self.assertEqual(page.axe(script), [])
-
-    def clean(self, page):
-        self.assertEqual(page.problems, [])
 
 
 class FleetTest(BrowserCase):

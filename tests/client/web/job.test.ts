@@ -8,8 +8,8 @@ import { python, tachoctl, type Shown } from '../../../client/web/src/screens/co
 import { groupOf, mainMetric, stepMetric, workMetric } from '../../../client/web/src/screens/groups';
 import { withAxis } from '../../../client/web/src/screens/job';
 import { fullExtent, supersededOf, worstFirst } from '../../../client/web/src/screens/jobdata';
+import { curvesKey } from '../../../client/web/src/screens/livecurves';
 import { earlier, pattern, pinsOf, pinsText } from '../../../client/web/src/screens/metrics';
-import { curvesKey } from '../../../client/web/src/screens/panel';
 import { column, curves, joined, regrouped, within, type CurveRequest } from '../../../client/web/src/screens/series';
 import { attemptLane, eventLane, ledgerLane, packed, placeOn, verdictSpans } from '../../../client/web/src/screens/spans';
 import { formatRange, parseRange, steppedNow, type Extent } from '../../../client/web/src/screens/view';

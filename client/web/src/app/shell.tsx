@@ -34,7 +34,8 @@ const PREPARE_AFTER_MS = 1500;
 const TITLES: Record<string, string> = {
   fleet: 'Fleet', compare: 'Compare', hosts: 'Hosts', agents: 'Agents', collector: 'Collector',
 };
-// The badge calls answers stale after 20 seconds, and some screens ask nothing else.
+// The badge calls answers stale after 20 seconds, and some screens ask nothing else. A collector that
+// is replaced by another version ends the stream, so nothing is asked while that is live.
 const WHO_EVERY_MS = 12_000;
 
 function Missing({ route }: ScreenProps) {
@@ -99,7 +100,7 @@ function Outdated({ version }: { version: string }) {
 export function Shell() {
   const route = useRoute();
   const [open, setOpen] = useState<'' | 'palette' | 'help'>('');
-  const who = usePoll(auth.needed ? '' : 'who', (signal) => whoAmI({}, signal, 2), WHO_EVERY_MS);
+  const who = usePoll(auth.needed ? '' : 'who', (signal) => whoAmI({}, signal, 2), WHO_EVERY_MS, 0);
   const text = useNotice();
   useChanges();
   useArrival(route);

@@ -2,7 +2,8 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { getJob, listJobs } from '../api/calls';
 import { num } from '../api/json';
-import { asRpcError, usePoll } from '../api/poll';
+import { usePoll } from '../api/poll';
+import { asRpcError } from '../api/retry';
 import type { RpcError } from '../api/rpc';
 import type { GetJobResponse } from '../api/types';
 import { go, href, type Route } from '../app/route';

@@ -169,7 +169,7 @@ export function Metrics({ job, route }: TabProps) {
   const base = requestOf(route, data, view);
   const smoothing = Math.min(0.99, Math.max(0, num(route.q.sm)));
   const panel = (info: Metric): PanelProps => ({
-    request: { ...base, metric: info.name ?? '' }, info, view, y: y(route), smoothing, marks,
+    request: { ...base, metric: info.name ?? '' }, info, view, y: y(route), smoothing, marks, lastStep: num(data.detail.job?.lastStep),
   });
   const open = all.find((m) => m.name === route.q.full);
   const wanted = pattern(route.q.q ?? '');
