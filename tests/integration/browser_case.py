@@ -71,7 +71,7 @@ class Trainer:
         if self.stream is not None:
             self.stream.close()
         self.stream = client.Stream(
-            self.case.collector.address, f"agent-{self.job}", self.generation, self.sequence + 1
+            self.case.collector.address, f"agent-{self.job}-{self.attempt}", self.generation, self.sequence + 1
         )
         self.case.addCleanup(self.stream.close)
         self.case.assertTrue(self.stream.welcomed(), self.stream.error)

@@ -5,6 +5,7 @@ import type { Metric } from '../api/types';
 import { fmt } from '../parts/format';
 import { Stack } from '../chart/stack';
 import { lowerBound } from '../chart/fold';
+import { useRangeInView } from '../chart/in_view';
 import { curveGrid, csv } from '../chart/csv';
 import { Swatch, useDark } from '../chart/legend';
 import type { Curve, CurveLayer, Mark, YMode } from '../chart/types';
@@ -112,15 +113,7 @@ export function figures(c: Curve, from: number, to: number): Figures {
 
 function FigureTable({ found, view, unit }: { found: Curve[]; view: View; unit: string }) {
   const dark = useDark();
-  const [, draw] = useState(0);
-  useEffect(() => {
-    let range = '';
-    return view.axis.on(() => {
-      const now = `${view.axis.from} ${view.axis.to}`;
-      if (now !== range) draw((n) => n + 1);
-      range = now;
-    });
-  }, [view.axis]);
+  useRangeInView(view.axis);
   const cell = (v: number) => (Number.isFinite(v) ? fmt.value(v, unit) : Number.isNaN(v) ? 'NaN' : '–');
   return (
     <div class="figures" tabIndex={0} role="region" aria-label="Figures">
