@@ -103,6 +103,11 @@ test('while the stream is live a calm poll rests, and news make it ask', async (
   poller.turned();
   await some();
   assert.ok(calls > 3);
+  streams = true;
+  const before = calls;
+  poller.turned();
+  await some();
+  assert.equal(calls, before + 1, 'what came while the stream was away');
   poller.stop();
 });
 

@@ -28,7 +28,7 @@ export interface PollerOptions<T> {
   streams?: () => boolean;
 }
 
-// An answer from before the stream is asked again, unless it is as young as this.
+// An answer from before the first stream is asked again, unless it is as young as this.
 const FRESH_MS = 10_000;
 
 export class Poller<T> {
@@ -41,6 +41,7 @@ export class Poller<T> {
   private ended = false;
   private due = false; // There is something new: see nudge().
   private dueMs = 0;
+  private missed = false; // The stream was away.
 
   constructor(private readonly options: PollerOptions<T>) {}
 
@@ -74,8 +75,14 @@ export class Poller<T> {
 
   // The page's stream is live, or no longer.
   turned(): void {
-    if (this.call || this.options.calmMs === undefined || this.resting()) return;
-    if (this.streams() && this.ageMs() > FRESH_MS) this.ask();
+    if (this.options.calmMs === undefined) return;
+    const back = this.streams() && this.missed;
+    this.missed = !this.streams();
+    if (this.resting()) return;
+    // An answer that is on its way may be of before the stream.
+    if (back) this.reload();
+    else if (this.call) return;
+    else if (this.streams() && this.ageMs() > FRESH_MS) this.ask();
     else this.plan(null);
   }
 

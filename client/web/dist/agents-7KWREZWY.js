@@ -1,1 +1,0 @@
-import{a,b,c,d,e,f}from"./chunk-SZWKJ4UE.js";import"./chunk-7YK4YZVM.js";import"./chunk-FYOF3Z3G.js";import"./chunk-T6ADGFHN.js";import"./chunk-VN35MH5B.js";import"./chunk-PZPCVQ5B.js";export{c as AgentSign,f as Agents,e as Remarks,d as failureText,a as fetchAgents,b as useAgents};

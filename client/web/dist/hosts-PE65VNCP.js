@@ -1,1 +1,0 @@
-import{f as a,g as b,h as c,i as d}from"./chunk-CJTOPUYK.js";import"./chunk-NYEG2RZK.js";import"./chunk-G3K5VYXL.js";import"./chunk-7LYQMXKJ.js";import"./chunk-7YK4YZVM.js";import"./chunk-FYOF3Z3G.js";import"./chunk-T6ADGFHN.js";import"./chunk-VN35MH5B.js";import"./chunk-PZPCVQ5B.js";export{d as Hosts,a as hostMetricChoice,b as hostsRequest,c as worstHosts};
