@@ -22,7 +22,7 @@ interface Rows {
   more: string; // How to see them.
 }
 
-function place(axis: Axis, x: number): string {
+export function place(axis: Axis, x: number): string {
   if (axis.kind === 'step') return fmt.count(x);
   return axis.kind === 'time' ? fmt.time(x) : elapsedLabel(x, 1);
 }

@@ -28,9 +28,9 @@ export function useJobData(): JobData {
 const EVERY_MS = 5000;
 const EVENTS_EVERY_MS = 10_000;
 // While the stream is live: the ledger, times and shares, which the collector computes.
-const CALM_MS = 30_000;
+export const CALM_MS = 30_000;
 // After an event, which may have changed all of them.
-const SOON_MS = 1000;
+export const SOON_MS = 1000;
 const MOST_SPANS = 1000;
 const MOST_EVENTS = 2000;
 

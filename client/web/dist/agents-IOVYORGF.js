@@ -1,1 +1,0 @@
-import{a,b,c,d,e,f}from"./chunk-T7CBNHXX.js";import"./chunk-HAB2MFS4.js";import"./chunk-CM2Y6SWH.js";import"./chunk-G2YRA2AW.js";import"./chunk-HAA7PBHX.js";import"./chunk-2HOKBCUD.js";export{c as AgentSign,f as Agents,e as Remarks,d as failureText,a as fetchAgents,b as useAgents};

@@ -1,1 +1,0 @@
-import{f as a,g as b,h as c,i as d}from"./chunk-6I7QCJV6.js";import"./chunk-FWQMZX47.js";import"./chunk-LDT2VS64.js";import"./chunk-7BHOILJ7.js";import"./chunk-HAB2MFS4.js";import"./chunk-CM2Y6SWH.js";import"./chunk-G2YRA2AW.js";import"./chunk-HAA7PBHX.js";import"./chunk-2HOKBCUD.js";export{d as Hosts,a as hostMetricChoice,b as hostsRequest,c as worstHosts};
