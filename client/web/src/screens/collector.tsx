@@ -1,12 +1,13 @@
 // The collector's own health, and who uses up its limits.
-import { useRef } from 'preact/hooks';
-import { cardinality, collector, whoAmI } from '../api/calls';
+import { useContext, useRef } from 'preact/hooks';
+import { cardinality, collector } from '../api/calls';
 import { maybe, ms, num } from '../api/json';
 import { usePoll } from '../api/poll';
 import type { CardinalityResponse, CardinalityUse, CollectorResponse, WhoAmIResponse } from '../api/types';
 import { collectorNow } from '../api/live';
 import { href } from '../app/route';
 import type { ScreenProps } from '../app/screen';
+import { WhoContext } from '../app/who';
 import { copyText } from '../parts/copy';
 import { fmt } from '../parts/format';
 import { Failed, Loading, Stale } from '../parts/states';
@@ -175,7 +176,7 @@ function Cardinality() {
 export function Collector(_: ScreenProps) {
   const previous = useRef<CollectorResponse | null>(null);
   const { data, error, stale, ageMs, reload } = usePoll('collector', (signal) => fetchHealth(previous, signal), EVERY_MS);
-  const who = usePoll('who', (signal) => whoAmI({}, signal), 0);
+  const who = useContext(WhoContext);
   if (!data) return <><h1>Collector</h1>{error ? <Failed error={error} retry={reload} /> : <Loading height={400} label="Loading the collector's state" />}</>;
   const c = data.now;
   const started = ms(c.startedUnixNs) ?? 0;
@@ -186,7 +187,7 @@ export function Collector(_: ScreenProps) {
       <p class="facts-line">
         <span>version {fmt.text(c.version ?? '')}</span>
         <span>up {fmt.duration(Math.max(0, collectorNow() - started) / 1000)}, since {fmt.time(started)}</span>
-        {who.data ? <You who={who.data} /> : null}
+        {who ? <You who={who} /> : null}
       </p>
       <section class="section"><Figures health={data} /></section>
       <section class="section wide" tabIndex={0}><h2>Now</h2><Meters label="What is in use now" parts={healthParts(c)} /></section>
