@@ -10,7 +10,6 @@ import json
 import os
 import pathlib
 import select
-import shutil
 import subprocess
 import tempfile
 import time
@@ -30,10 +29,6 @@ ARGUMENTS = (
     "--font-render-hinting=none",
 )
 WAIT_SECONDS = 30.0
-
-
-def find_browser() -> str | None:
-    return next((path for name in BINARIES if (path := shutil.which(name))), None)
 
 
 class BrowserError(Exception):

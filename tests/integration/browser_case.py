@@ -13,17 +13,10 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 SCREENSHOTS = REPOSITORY / "build" / "screenshots"
 
 
-def need_browser():
-    found = browser.find_browser()
-    if found is None:
-        raise harness.unittest.SkipTest("no chromium: deploy/packages.sh test installs it")
-    return found
-
-
 class BrowserCase(SecurityCase):
     def setUp(self):
         super().setUp()
-        chromium = browser.Browser(need_browser())
+        chromium = browser.Browser(harness.tool(*browser.BINARIES))
         self.addCleanup(chromium.__exit__)
         self.browser = chromium
 

@@ -7,7 +7,7 @@ import { fmt } from '../../../client/web/src/parts/format';
 import { pattern } from '../../../client/web/src/parts/pattern';
 import { addReasons, assessAgents, failing, firstFailure } from '../../../client/web/src/screens/agent_status';
 import { failureText } from '../../../client/web/src/screens/agents';
-import { rate } from '../../../client/web/src/screens/collector';
+import { addressOf, rate } from '../../../client/web/src/screens/collector';
 import { change, commonMetrics } from '../../../client/web/src/screens/compare';
 import { chipTable, outliers } from '../../../client/web/src/screens/host';
 import { hostCosts } from '../../../client/web/src/screens/host_cost';
@@ -246,4 +246,13 @@ test('rates between two answers of one start, and bytes of nothing', () => {
   assert.equal(rate({ now: answer(5000, 300), before: answer(3000, 100) }, 'samplesAppended'), 100);
   assert.equal(rate({ now: answer(5000, 300), before: null }, 'samplesAppended'), null);
   assert.equal(fmt.bytes(0), '0 B');
+});
+
+test('a caller of the collector has the address without port and kind', () => {
+  assert.equal(addressOf('ipv4:10.0.0.7:51234'), '10.0.0.7');
+  assert.equal(addressOf('http:10.0.0.7'), '10.0.0.7');
+  assert.equal(addressOf('http:fe80::1'), 'fe80::1');
+  assert.equal(addressOf('ipv6:%5B::1%5D:51234'), '::1');
+  assert.equal(addressOf('unix:/run/tacho.sock'), '/run/tacho.sock');
+  assert.equal(addressOf(''), '');
 });

@@ -74,6 +74,29 @@ function healthParts(c: CollectorResponse): Part[] {
   ];
 }
 
+// "10.0.0.7" of "ipv4:10.0.0.7:51234" and "http:10.0.0.7", "::1" of "ipv6:%5B::1%5D:51234".
+export function addressOf(peer: string): string {
+  const [, kind, rest] = /^(\w+):(.*)$/.exec(peer) ?? ['', 'http', peer];
+  return kind === 'http' ? rest : rest.replace(/:\d+$/, '').replace(/%5B|%5D|[[\]]/gi, '');
+}
+
+// The newest is the last, so that a row keeps its place while it runs.
+function AtWork({ c }: { c: CollectorResponse }) {
+  const rows = c.running ?? [];
+  if (!rows.length) return <p class="dim">Nobody asks for anything now.</p>;
+  const now = ms(c.clockUnixNs) ?? 0;
+  return (
+    <DataTable label="Queries at work and open watches" rows={rows} rowKey={(r) => `${r.peer} ${r.method} ${r.beganUnixNs}`} columns={[
+      { key: 'method', title: 'Call', cell: (r) => fmt.text(r.method ?? '') },
+      { key: 'caller', title: 'Who', cell: (r) => (r.caller ? fmt.text(r.caller) : <span class="dim">anybody</span>) },
+      { key: 'peer', title: 'From', cell: (r) => fmt.text(addressOf(r.peer ?? '')) },
+      { key: 'job', title: 'Job', cell: (r) => (r.job ? <a href={href({ screen: 'job', name: r.job })}>{fmt.text(r.job)}</a> : '') },
+      { key: 'began', title: 'For', number: true, cell: (r) => fmt.duration(Math.max(0, now - (ms(r.beganUnixNs) ?? now)) / 1000) },
+      { key: 'read', title: 'Samples read', number: true, cell: (r) => fmt.count(num(r.samplesRead)) },
+    ]} />
+  );
+}
+
 function Figures({ health }: { health: Health }) {
   const c = health.now;
   const retention = num(c.retentionNs) / 1e9;
@@ -191,6 +214,7 @@ export function Collector(_: ScreenProps) {
       </p>
       <section class="section"><Figures health={data} /></section>
       <section class="section wide" tabIndex={0}><h2>Now</h2><Meters label="What is in use now" parts={healthParts(c)} /></section>
+      <section class="section wide" tabIndex={0}><h2>At work</h2><AtWork c={c} /></section>
       <Cardinality />
     </>
   );
