@@ -22,7 +22,7 @@ class Env;
 
 namespace tacho::server {
 
-// What the collector takes from the world around it.
+// The world around the collector.
 struct CollectorWorld {
   std::function<absl::Time()> now = absl::Now;
   std::function<absl::Time()> monotonic = MonotonicNow;

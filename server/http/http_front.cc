@@ -111,7 +111,7 @@ bool HttpFront::WindUp(absl::Time stop_by, absl::Time now) {
     if (state != State::kServing) {
       Close(entry);
     } else if (connection.exchange != nullptr && connection.exchange->AnswersLater()) {
-      // What is sent now goes out without a wait, or not at all.
+      // Bytes that are sent now go out without a wait, or not at all.
       if (!connection.streams) Refuse(&connection, errors::Draining(), Then::kClose, now);
       connection.http->Advance();
       Close(entry);

@@ -21,7 +21,7 @@ struct MetricInfo {
   absl::string_view type;    // "gauge", "counter", "histogram", "summary".
   absl::string_view unit;    // Empty: as the help says.
   absl::string_view labels;  // By name, separated by ", "; also those that only some lines have.
-  // What it means; one line, `code` as in Markdown, no full stop at the end.
+  // Its meaning; one line, `code` as in Markdown, no full stop at the end.
   absl::string_view help;
   // Empty: on every page of a collector to which some job reports. Else when: "Only with TLS".
   absl::string_view when = {};

@@ -1,6 +1,7 @@
-// An answer has the jobs that match, in the fleet's order. Of those that the reader has already, it
-// leaves out what has not changed since. A revision is the fleet's with a mark of the question, so
-// that the revision of another question, of another reader or of another process is not known.
+// An answer has the jobs that match, in the fleet's order. It
+// leaves out those that the reader has already and that have not changed since. A revision is the
+// fleet's with a mark of the question, so that the revision of another question, of another reader
+// or of another process is not known.
 #include "server/view/fleet_answer.h"
 
 #include <algorithm>
@@ -21,10 +22,11 @@ namespace tacho::server::view {
 namespace {
 
 constexpr int kMaxConditionsShown = 3;
-constexpr int kMarkBits = 20;  // Of a revision, which a look a second keeps below 2^53.
+constexpr int kMarkBits = 20;  // One look a second keeps a revision with them below 2^53.
 constexpr uint64_t kMarkMask = (uint64_t{1} << kMarkBits) - 1;
 
-// What makes two answers comparable: all of the request but the revision, and the rights.
+// Two answers are comparable if these are equal: all of the request but the revision, and the
+// rights.
 std::string QuestionOf(const v1::FleetRequest& request, const security::Rights& rights,
                        uint64_t salt) {
   v1::FleetRequest asked = request;

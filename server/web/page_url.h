@@ -9,7 +9,7 @@
 
 namespace tacho::server::web {
 
-// Of ui.url.
+// Checks ui.url.
 //   INVALID_ARGUMENT  it is neither empty nor http:// or https:// with a host; or it has a query, a
 //                     fragment, a blank or a control character. The text begins with the key.
 absl::Status CheckPageUrl(absl::string_view url);

@@ -143,7 +143,7 @@ void PrintHeader(const Environment& env, const JobStatus& status) {
   fields.Line("page", status.page_url);
 }
 
-// What the collector did not take, and what to do about it.
+// Prints what the collector did not take, and what to do about it.
 void PrintRefusals(const Environment& env, const v1::GetJobResponse& job) {
   if (job.refusals().empty()) return;
   *env.out << "\nRefused since the collector's start:\n";
