@@ -2,8 +2,8 @@
 """A million samples of one series over gRPC, and over HTTP through the bridge, from one collector.
 
 The forms take turns. The clients throw away what they read, so that the time is that of the
-collector and of the transport; JSON is not parsed either. The first answer of each form is compared
-with that of gRPC, message by message.
+collector and of the transport; JSON is not parsed either. Before that all samples of each form are
+compared with those of gRPC.
 """
 
 import argparse
@@ -54,6 +54,10 @@ class Reader:
         self._call = self._channel.unary_stream(PATH)
         self._http = http.client.HTTPConnection("127.0.0.1", collector.http)
 
+    def reconnect(self):
+        """The collector may have closed the connection while another form had its turn."""
+        self._http.close()
+
     def grpc(self):
         return list(self._call(self._message))
 
@@ -87,15 +91,24 @@ def fill(collector, client):
     stream.close()
 
 
+def samples_of(messages):
+    """(step, value) of each sample, however messages divide them."""
+    found = []
+    for message in messages:
+        for piece in (message, *message.more):
+            found += zip(piece.points.steps, piece.points.values)
+    return found
+
+
 def compare(reader, json_format, query_pb2):
-    messages = reader.grpc()
-    if envelopes(reader.proto()) != messages:
+    parse = query_pb2.RangeResponse.FromString
+    wanted = samples_of(map(parse, reader.grpc()))
+    if len(wanted) != SAMPLES:
+        raise RuntimeError(f"gRPC answers {len(wanted)} samples")
+    if samples_of(map(parse, envelopes(reader.proto()))) != wanted:
         raise RuntimeError("HTTP answers something else than gRPC")
-    lines = reader.json().splitlines()
-    if len(lines) != len(messages):
-        raise RuntimeError(f"{len(lines)} lines of JSON, {len(messages)} messages")
-    first = json_format.Parse(lines[0], query_pb2.RangeResponse())
-    if first != query_pb2.RangeResponse.FromString(messages[0]):
+    lines = (json_format.Parse(line, query_pb2.RangeResponse()) for line in reader.json().splitlines())
+    if samples_of(lines) != wanted:
         raise RuntimeError("JSON says something else than gRPC")
 
 
@@ -103,6 +116,7 @@ def measure(reader, pid, rounds, figures):
     costs = {}
     for _ in range(rounds):
         for form, times in FORMS.items():
+            reader.reconnect()
             cpu, began = cpu_seconds(pid), time.perf_counter()
             for _ in range(times):
                 answer = getattr(reader, form)()

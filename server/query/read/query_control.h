@@ -1,5 +1,5 @@
-// Stops a query between two pieces of work: for its deadline, its client or the collector. And counts
-// what it has read.
+// Stops a query between two pieces of work: for its deadline, its client or the collector. And
+// counts what it has read.
 #pragma once
 
 #include <atomic>
