@@ -1,4 +1,4 @@
-// What stands between the sources and the spool: it lets one call through at a time, and none once
+// Stands between the sources and the spool: it lets one call through at a time, and none once
 // the agent ends.
 #pragma once
 

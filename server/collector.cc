@@ -30,6 +30,7 @@
 #include "server/errors/unparsed_requests.h"
 #include "server/goodput/goodput_board.h"
 #include "server/goodput/goodput_families.h"
+#include "server/http/families.h"
 #include "server/http/http_server.h"
 #include "server/http/metrics_page.h"
 #include "server/http/readiness.h"
@@ -51,6 +52,7 @@
 #include "server/security/security.h"
 #include "server/tensorboard/tensorboard_service.h"
 #include "server/view/view_service.h"
+#include "server/web/page_url.h"
 #include "server/web/web_routes.h"
 #include "storage/store.h"
 
@@ -88,6 +90,7 @@ class Collector::Parts {
   int admin_port() const { return admin_listener_ == nullptr ? 0 : admin_listener_->port(); }
   absl::Status Reload(absl::string_view asked_by);
   absl::Status Drain();
+  std::string PageUrl() const ABSL_LOCKS_EXCLUDED(page_mutex_);
 
  private:
   absl::Status MakeSecurity();
@@ -119,6 +122,8 @@ class Collector::Parts {
   absl::Mutex health_mutex_;
   // Belongs to grpc_; set while it serves.
   grpc::HealthCheckServiceInterface* health_ ABSL_GUARDED_BY(health_mutex_) = nullptr;
+  mutable absl::Mutex page_mutex_;
+  std::string page_url_ ABSL_GUARDED_BY(page_mutex_);  // Known once HTTP has its port.
   bool drained_ = false;
   const absl::Time started_;
   std::atomic<bool> draining_ = false;
@@ -359,6 +364,7 @@ void Collector::Parts::MakeServices() {
   view.goodput = goodput_.get();
   view.version = TACHO_VERSION;
   view.salt = static_cast<uint64_t>(absl::ToUnixNanos(started_));
+  view.page_url = [this] { return PageUrl(); };
   view.fill_collector = [this](v1::CollectorResponse* response) { Figures().Fill(response); };
   view_ = std::make_unique<view::ViewService>(std::move(view));
 }
@@ -395,6 +401,7 @@ http::HttpGuard Collector::Parts::Guard() const {
 absl::Status Collector::Parts::StartHttp() {
   if (auto rules = aggregate::MakeAggregateRules(config_.metrics()); !rules.ok())
     return rules.status();
+  TACHO_RETURN_IF_ERROR(web::CheckPageUrl(config_.ui().url()));
   http::MetricsPageOptions page{store_.get(), registry_,   config_.metrics(),       world_.now,
                                 world_.log,   &readiness_, config_.storage().path()};
   page.others.push_back([board = &conditions_->board()](size_t max_lines) {
@@ -404,6 +411,7 @@ absl::Status Collector::Parts::StartHttp() {
   page.others.push_back([board = goodput_.get()](size_t max_lines) {
     return goodput::GoodputFamilies(board->Newest(), board->Stats(), max_lines);
   });
+  page.others.push_back([this](size_t) { return http::PageFamilies(PageUrl()); });
   metrics_page_ = std::make_unique<http::MetricsPage>(std::move(page));
   reloader_.Add(metrics_page_.get());
   http::HttpServerOptions options;
@@ -412,6 +420,10 @@ absl::Status Collector::Parts::StartHttp() {
   if (config_.listen().tls().http()) options.tls = security_->tls();
   const http::HttpGuard guard = Guard();
   options.hosts.assign(config_.listen().http_hosts().begin(), config_.listen().http_hosts().end());
+  // Users come under this name.
+  if (const std::string host = web::HostOfPageUrl(config_.ui().url()); !host.empty()) {
+    options.hosts.push_back(host);
+  }
   options.require_certificate = guard.require_certificate;
   TACHO_RETURN_IF_ERROR(AddPage(guard, &options));
   const auto add = [&options](std::vector<http::Route> routes) {
@@ -425,6 +437,10 @@ absl::Status Collector::Parts::StartHttp() {
                         absl::StrCat("listen.http: ", http.status().message()));
   }
   http_ = *std::move(http);
+  if (config_.ui().enabled() && web::HasPage({.directory = world_.web_directory})) {
+    absl::MutexLock lock(&page_mutex_);
+    page_url_ = web::PageUrl(config_, http_->port());
+  }
   return absl::OkStatus();
 }
 
@@ -451,6 +467,11 @@ absl::Status Collector::Parts::MakeInterop() {
         interop::OtlpOptions{intake_.get(), Guard(), config_.interop(), registry_.get()});
   }
   return absl::OkStatus();
+}
+
+std::string Collector::Parts::PageUrl() const {
+  absl::MutexLock lock(&page_mutex_);
+  return page_url_;
 }
 
 absl::Status Collector::Parts::AddPage(const http::HttpGuard& guard,
@@ -573,6 +594,7 @@ absl::StatusOr<std::unique_ptr<Collector>> Collector::Start(const config::v1::Co
 int Collector::grpc_port() const { return parts_->grpc_port(); }
 int Collector::http_port() const { return parts_->http_port(); }
 int Collector::admin_port() const { return parts_->admin_port(); }
+std::string Collector::page_url() const { return parts_->PageUrl(); }
 absl::Status Collector::Reload(absl::string_view asked_by) { return parts_->Reload(asked_by); }
 absl::Status Collector::Drain() { return parts_->Drain(); }
 

@@ -22,7 +22,7 @@ class Env;
 
 namespace tacho::server {
 
-// What the collector takes from the world around it.
+// The world around the collector.
 struct CollectorWorld {
   std::function<absl::Time()> now = absl::Now;
   std::function<absl::Time()> monotonic = MonotonicNow;
@@ -54,6 +54,9 @@ class Collector {
   int grpc_port() const;
   int http_port() const;
   int admin_port() const;  // 0 if Admin is not served on a port.
+  // The page as users reach it, with a slash at its end; empty: there is none, or its address is
+  // not known (ui.url).
+  std::string page_url() const;
 
   // Reads the configuration again and puts its reloadable keys in force, all of them or none; says
   // so in the log and in metrics. `asked_by` is for the log.

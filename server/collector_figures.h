@@ -1,4 +1,4 @@
-// What a collector tells operators and screens of its own state.
+// The collector's own state, for operators and screens.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct CollectorFigures {
   const http::Readiness* readiness = nullptr;
   absl::Time started;
   bool draining = false;
-  std::string directory;     // Of the store.
+  std::string directory;     // The store's.
   absl::Duration retention;  // Zero: for ever.
 
   // Fills in what these parts know. The rest is the caller's: version, clock, and what other parts

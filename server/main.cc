@@ -39,6 +39,7 @@
 #include "server/process/heap_trimmer.h"
 #include "server/security/listen_policy.h"
 #include "server/security/tokens.h"
+#include "server/web/page_url.h"
 #include "storage/check_store.h"
 #include "tacho/config/v1/collector.pb.h"
 
@@ -173,14 +174,16 @@ absl::Status ChooseData(CommandLine* line, config::v1::Collector* config) {
 void Greet(const config::v1::Collector& config, const Collector& collector) {
   const std::string grpc = WithPort(config.listen().grpc(), collector.grpc_port());
   const std::string http = WithPort(config.listen().http(), collector.http_port());
+  const std::string page = collector.page_url();
   config::v1::Collector defaults;
   const bool usual = config::ParseYaml("", "defaults", &defaults).ok() &&
                      grpc == defaults.listen().grpc();  // Where the others look by themselves.
   std::cout << "tacho-collector " TACHO_VERSION
                " runs with its defaults; Ctrl-C stops it.\n"
                "  data                "
-            << config.storage().path() << "\n  agents and queries  " << grpc
-            << " (gRPC)\n  Prometheus          http://" << http
+            << config.storage().path() << "\n  agents and queries  " << grpc << " (gRPC)\n"
+            << (page.empty() ? "" : absl::StrCat("  page                ", page, "\n"))
+            << "  Prometheus          http://" << http
             << "/metrics\nNext, in another terminal: tacho-agent"
             << (usual ? "" : absl::StrCat(" --collector ", grpc)) << ", then: tachoctl"
             << (usual ? "" : absl::StrCat(" --address ", grpc))
@@ -283,6 +286,7 @@ int ExplainMapping(const std::string& path, const config::v1::Collector& config)
 
 int CheckConfig(const CommandLine& line, const config::v1::Collector& config) {
   if (auto s = security::CheckSecurity(config); !s.ok()) return Fail(kExitUsage, s);
+  if (auto s = web::CheckPageUrl(config.ui().url()); !s.ok()) return Fail(kExitUsage, s);
   const auto rules = aggregate::MakeAggregateRules(config.metrics());
   if (!rules.ok()) return Fail(kExitUsage, rules.status());
   const auto mapping = interop::LabelMapping::Create(config.interop());

@@ -69,7 +69,7 @@ Finding CheckConnection(const Way& way) {
           .figures = {{"connect_seconds", absl::StrFormat("%.6f", absl::ToDoubleSeconds(*took))}}};
 }
 
-// What a call's status means for the operator.
+// The meaning of a call's status for the operator.
 std::string RemedyFor(const grpc::Status& status, bool tls) {
   switch (status.error_code()) {
     case grpc::StatusCode::UNAUTHENTICATED:

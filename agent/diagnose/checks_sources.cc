@@ -73,7 +73,7 @@ config::v1::Agent Harmless(const config::v1::Agent& config) {
   return harmless;
 }
 
-// What a line of the log says to a person: `... msg="host: text" key=value` as "host: text
+// A line of the log as a person reads it: `... msg="host: text" key=value` as "host: text
 // (key=value)".
 std::string TextOf(absl::string_view line) {
   constexpr absl::string_view kMessage = "msg=\"";
@@ -103,7 +103,7 @@ std::vector<Finding> PollOnce(Source* source, const std::vector<std::string>& lo
     absl::StrAppend(&finding.message, "; ", status.message());
     finding.remedy = "do what the message says, or remove the source from the configuration";
   } else if (!log.empty()) {
-    // What a machine does not have is no fault.
+    // A part that a machine does not have is no fault.
     finding.severity = Severity::kInfo;
     absl::StrAppend(&finding.message, "; ", absl::StrJoin(log, "; "));
   }

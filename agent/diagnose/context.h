@@ -1,4 +1,4 @@
-// What the checks of `tacho-agent diagnose` are made of: the configuration, and where they look.
+// The context of the checks of `tacho-agent diagnose`: the configuration, and where they look.
 #pragma once
 
 #include <string>

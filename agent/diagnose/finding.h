@@ -1,4 +1,4 @@
-// What a check has found, and running checks.
+// The result of a check, and running checks.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace tacho::agent {
 
-// What a check of `tacho-agent diagnose` has found.
+// The result of a check of `tacho-agent diagnose`.
 
 enum class Severity {
   kOk,
@@ -22,10 +22,10 @@ enum class Severity {
 
 struct Finding {
   std::string check = {};    // "clock"
-  std::string subject = {};  // What it is about, if there are several: an address, a source.
+  std::string subject = {};  // An address or a source, if there are several.
   Severity severity = Severity::kOk;
   std::string message = {};
-  std::string remedy = {};                          // What to do; empty for kOk and kInfo.
+  std::string remedy = {};                          // Says what to do; empty for kOk and kInfo.
   std::map<std::string, std::string> figures = {};  // For machines: "round_trip_seconds".
 };
 
@@ -47,7 +47,7 @@ struct Check {
   // On a thread of its own. It must own all that it uses: when it is still at work at its deadline
   // it is left behind, and goes on until the process ends. Findings without a check get its name.
   std::function<std::vector<Finding>()> run;
-  // What to do if it does not end.
+  // Says what to do if it does not end.
   std::string remedy = {};
 };
 

@@ -127,7 +127,7 @@ absl::Status Spool::Load() {
     }
   }
   old_layouts_end_ = journal_->end();
-  // What a crashed process left in the log has been written to tables, and synced, by opening.
+  // Opening has written to tables, and synced, what a crashed process left in the log.
   TACHO_RETURN_IF_ERROR(journal_->Sync());
   synced_end_ = journal_->end();
   read_end_ = journal_->end();

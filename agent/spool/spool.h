@@ -1,5 +1,6 @@
-// What the agent has seen and the collector does not have on disk yet. It is on this machine's
-// disk, so that rows survive an outage of the collector, of the network, and of the agent itself.
+// Keeps what the agent has seen and the collector does not have on disk yet. It is on this
+// machine's disk, so that rows survive an outage of the collector, of the network, and of the agent
+// itself.
 //
 // Sequence == position in the journal. Each entry is a serialized v1.ClientMessage that carries its
 // own sequence: a Batch, Event, Attributes or Gap. Beside the entries are notes:
@@ -14,7 +15,7 @@
 // them leaves no hole at the collector. Only one whose Gap is refused too, or cannot be read, is
 // left out.
 //
-// What may be lost: nothing when the process dies; when the machine does, what was spooled after
+// It may lose nothing when the process dies; when the machine does, what was spooled after
 // the last Sync() (the sender calls it within a second), checkpoints included, so that sources
 // which read files read that part again. Only synced entries are sent: a sequence that a collector
 // has seen is never used again for something else.
@@ -68,7 +69,8 @@ struct BatchLimits {
 struct SpoolOptions {
   std::string path;              // Directory; created if missing.
   uint64_t max_bytes = 1 << 30;  // For entries; beyond it the oldest are dropped and counted.
-  // What has waited for longer is dropped and counted, up to a 64th later. Zero: no such bound.
+  // Entries that have waited for longer are dropped and counted, up to a 64th later. Zero: no such
+  // bound.
   absl::Duration max_age = absl::ZeroDuration();
   // Sources whose files keep what they read. While the spool is more than half full their rows are
   // refused with UNAVAILABLE, so that years of old files never drive out what is recorded now.
@@ -132,8 +134,8 @@ class Spool : public RowSink {
 
   // Forgets everything before `sequence`: the collector has it on disk.
   absl::Status Trim(uint64_t sequence) ABSL_LOCKS_EXCLUDED(mutex_);
-  // What the collector has on disk besides what may be trimmed, ascending: should room be needed,
-  // it goes without being counted as lost. Until the next call.
+  // The messages that the collector has on disk besides what may be trimmed, ascending: should room
+  // be needed, they go without being counted as lost. Until the next call.
   void SetDurableAhead(std::vector<v1::SequenceRange> ranges) ABSL_LOCKS_EXCLUDED(mutex_);
   // Gives one entry up: from now on a Gap with the reason is read in its place. If it is such a
   // Gap, it is left out instead, and one with a sequence of its own is spooled.
@@ -141,7 +143,7 @@ class Spool : public RowSink {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The job that an entry is of; empty if it is of none.
   std::string JobOf(const SpooledMessage& message) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // What the collector takes; only lowers what later batches and their layouts may be.
+  // The limits of the collector; only lowers what later batches and their layouts may be.
   void LimitBatches(const BatchLimits& limits) ABSL_LOCKS_EXCLUDED(mutex_);
 
   SpoolStats Stats() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -207,7 +209,7 @@ class Spool : public RowSink {
   // Drops entries from the oldest on, those before `end` and of `bytes` bytes or a little more.
   void DropOldest(uint64_t end, uint64_t bytes, SpoolLoss loss)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What one write drops: the entries before `kept`, which `gap` reports.
+  // The entries that one write drops: those before `kept`, which `gap` reports.
   struct Dropping {
     uint64_t kept = 0;
     SpoolLoss loss = SpoolLoss::kBytes;

@@ -1,4 +1,4 @@
-// What the agent gave up: added up for the log, and for the Gap that reports it to the collector.
+// The losses of the agent: added up for the log, and for the Gap that reports it to the collector.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace tacho::agent {
 
-// What the agent gave up, added up between two lines of the log.
+// The losses of the agent, added up between two lines of the log.
 //
 // Not thread-safe.
 class LossReport {

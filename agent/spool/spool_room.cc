@@ -92,7 +92,7 @@ void Spool::CountDrop(const Dropping& drop) {
   const SpoolLoss loss = drop.loss;
   const SpoolLosses& losses = drop.losses;
   dropped_gap_ = drop.gap;
-  AfterTrim().IgnoreError();  // What it could not remove it removes in a later run.
+  AfterTrim().IgnoreError();  // A later run removes what this one could not.
   SpoolStats::Lost& lost = stats_.Of(loss);
   lost.messages += losses.messages();
   lost.rows += losses.rows();

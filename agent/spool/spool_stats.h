@@ -1,4 +1,4 @@
-// What a spool holds, and what it has lost.
+// Figures of a spool: its contents and its losses.
 #pragma once
 
 #include <array>

@@ -40,19 +40,19 @@ class MissingTotals {
 // may be a second old: it is never above what was acknowledged.
 class Acknowledged {
  public:
-  // What the spool knows of this agent and collector.
+  // The spool's notes on this agent and collector.
   void Load(const Spool& spool, absl::string_view agent_id, absl::string_view collector);
 
   // The highest watermark that the collector has told; 0: none is known.
   uint64_t highest() const { return highest_; }
   void Raise(uint64_t watermark);
 
-  // What the collector no longer has, by its Welcome. From now on only what it has counts, so that
-  // it is found once.
+  // The messages that the collector no longer has, by its Welcome. From now on only what it has
+  // counts, so that it is found once.
   MissingMessages Compare(const v1::Welcome& welcome, uint64_t spool_begin);
 
   // Writes the checkpoint if it has changed, at most once a second, and at any rate with
-  // InfiniteFuture(). What the disk refuses is written the next time.
+  // InfiniteFuture(). A note that the disk refuses is written the next time.
   void Note(absl::Time monotonic_now, Spool* spool);
 
  private:

@@ -1,4 +1,4 @@
-// What the configuration says about the collectors: where they are, and how the way to them is
+// The part of the configuration on the collectors: where they are, and how the way to them is
 // secured.
 #pragma once
 

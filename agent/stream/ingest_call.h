@@ -31,7 +31,7 @@ class IngestCall {
   IngestCall(const std::string& address, const client::ChannelSecurity& security,
              Transport* transport);
 
-  // What a tag of this call means.
+  // The meaning of a tag of this call.
   enum class Progress {
     kNone,
     kReadyToWrite,  // can_write() is true.

@@ -53,8 +53,8 @@ class SendWindow {
   uint64_t bytes_ = 0;     // Bytes of those messages.
 };
 
-// What a stream sends next: what is recorded now first, and behind it, slower, what an outage left
-// behind.
+// Chooses what a stream sends next: what is recorded now first, and behind it, slower, what an
+// outage left behind.
 //
 //   spool    1 ........ watermark | lost, sent ahead, lost, ... | split ............ synced end
 //   lane       trimmed            | backlog: what is not durable | fresh

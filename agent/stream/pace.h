@@ -43,7 +43,7 @@ class SendRate {
   // A collector cannot silence an agent for longer than this at once.
   static constexpr absl::Duration kMaxPause = absl::Minutes(10);
 
-  // 0 rows a second lifts the limit. What was sent before is paid for at the new rate.
+  // 0 rows a second lifts the limit. Earlier rows are paid for at the new rate.
   void Limit(uint32_t max_rows_per_second, absl::Time now) {
     if (max_rows_per_second == rows_per_second_) return;
     if (max_rows_per_second == 0) {

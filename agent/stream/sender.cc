@@ -62,7 +62,7 @@ const char* CodeName(grpc::StatusCode code) {
   }
 }
 
-// What to do about a job that this agent may not write.
+// Says what to do about a job that this agent may not write.
 constexpr char kDeniedAdvice[] =
     "let this agent's token or certificate write the job (jobs of its entry in auth.tokens_file "
     "or of auth.certificates), or have it recorded under another name";
@@ -76,7 +76,7 @@ bool IsAboutMessage(const grpc::Status& status) {
          code == grpc::StatusCode::PERMISSION_DENIED;
 }
 
-// What a person can do about it; empty if waiting is all.
+// Says what a person can do about it; empty if waiting is all.
 std::string Advice(grpc::StatusCode code, bool about_message) {
   if (about_message && code == grpc::StatusCode::PERMISSION_DENIED) {
     return absl::StrCat("; what is of that job is given up, all else goes on: ", kDeniedAdvice);
@@ -188,7 +188,8 @@ void Sender::ReturnIfDue(absl::Time now) {
     return;
   }
   if (now < choice_.return_at() || stopping_) return;
-  // What was sent ahead of a backlog is not trimmed yet: another collector would get it too.
+  // Messages that were sent ahead of a backlog are not trimmed yet: another collector would get it
+  // too.
   if (!session_->caught_up()) return choice_.PutReturnOff(now);
   farewell_by_ = now + kLongFarewell;
   session_->HalfClose();
@@ -216,7 +217,7 @@ bool Sender::MayStop(absl::Time now) {
 void Sender::SyncIfDue(absl::Time now) {
   if (spool_->synced_end() >= spool_->end()) {
     sync_is_awaited_ = false;
-    // What came between the two did not ring.
+    // Rows that came between the two did not ring.
     if (spool_->synced_end() >= spool_->end()) return;
     sync_is_awaited_ = true;
   }

@@ -33,7 +33,7 @@ class Sender {
 
   void Start();
   // Syncs the spool, delivers what can be delivered within `flush`, ends the stream. An empty spool
-  // or a collector out of reach makes it return sooner. What is left waits in the spool.
+  // or a collector out of reach makes it return sooner. The rest waits in the spool.
   void Stop(absl::Duration flush);
 
  private:

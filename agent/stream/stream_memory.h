@@ -1,4 +1,4 @@
-// What one stream leaves to the next one to the same collector.
+// Passes state of one stream to the next one to the same collector.
 #pragma once
 
 #include <algorithm>
@@ -93,7 +93,7 @@ class DeniedJobs {
   bool may_have_changed_ = false;
 };
 
-// What the collector refused or folded, added up between two lines of the log.
+// Counts what the collector refused or folded, added up between two lines of the log.
 //
 // One thread.
 class RefusalReport {
@@ -181,8 +181,8 @@ class Suspicion {
 
 struct StreamMemory {
   ClockOffset clock;
-  SendRate rate;     // What the collector asked for with Throttle.
-  BacklogPace pace;  // What the configuration allows.
+  SendRate rate;     // The collector asked for it with Throttle.
+  BacklogPace pace;  // The configuration allows it.
   Suspicion suspicion;
   DeniedJobs denied;
   RefusalReport refusals;

@@ -77,7 +77,7 @@ void StreamSession::OnWelcome(const v1::Welcome& welcome) {
     newest = std::max(newest, range.last());
   }
   if (newest >= spool_->end()) {
-    // What we spool from now on would be taken for repeats, and dropped.
+    // Messages that we spool from now on would be taken for repeats, and dropped.
     spool_is_a_copy_ = true;
     call_.Cancel();
     return;

@@ -16,7 +16,7 @@ class WakeUp {
   // The queue is not owned; it must outlive this.
   explicit WakeUp(grpc::CompletionQueue* queue) : queue_(queue) {}
 
-  // What the queue gives when it rang.
+  // The queue gives this when it rang.
   void* tag() { return this; }
 
   // Makes the queue give tag() soon. Several calls may be answered by one tag.

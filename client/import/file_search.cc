@@ -162,8 +162,8 @@ class FileSearch {
 
   const std::optional<FileFormat> format_;
   const ReadOptions& options_;
-  PassedOver& passed_over_;            // Of all paths.
-  PassedOver* passed_here_ = nullptr;  // Of the directory that is walked.
+  PassedOver& passed_over_;            // Counts those of all paths.
+  PassedOver* passed_here_ = nullptr;  // Counts those of the directory that is walked.
   std::vector<FoundRun> found_;
   std::set<std::string> seen_;            // Paths in found_.
   std::map<std::string, FoundRun> runs_;  // The runs of event files, by directory.

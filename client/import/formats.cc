@@ -45,7 +45,7 @@ bool IsNamedRole(const std::string& name, const ReadOptions& options) {
   return !name.empty() && (name == options.step_field || name == options.time_field);
 }
 
-// What the first value of a file shows of its format.
+// The format that the first value of a file shows.
 struct JsonShape {
   bool history = false;   // Hugging Face's log_history.
   bool golden = false;    // A metric with "values", as Megatron has.

@@ -37,7 +37,7 @@ const char* FormatTitle(FileFormat format);
 absl::StatusOr<std::string> ReadHead(const std::string& path);
 // nullopt: none of the formats.
 std::optional<FileFormat> DetectFormatOfBytes(absl::string_view head);
-// What to say of a file without a known format.
+// The error for a file without a known format.
 absl::Status UnknownFormat(const std::string& path, absl::string_view head);
 
 // Whether the file is surely a log, so that it may be taken where nobody named it: CSV and JSON

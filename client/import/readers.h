@@ -44,7 +44,7 @@ absl::Status ReadMegatron(OpenSource open, const ReadOptions& options, RecordSin
 absl::Status ReadStepLog(OpenSource open, const ReadOptions& options, RecordSink* sink);
 // The monitor.csv of Stable-Baselines: '#{"t_start": …}', 'r,l,t', a line for each episode.
 absl::Status ReadMonitor(OpenSource open, const ReadOptions& options, RecordSink* sink);
-// What 'nvidia-smi --query-gpu=timestamp,index,… --format=csv' prints.
+// Reads what 'nvidia-smi --query-gpu=timestamp,index,… --format=csv' prints.
 absl::Status ReadSmi(OpenSource open, const ReadOptions& options, RecordSink* sink);
 
 // The event files of one run, in the order of their names. Repeated steps at the beginning of a

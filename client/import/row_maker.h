@@ -83,8 +83,9 @@ bool IsTimeName(absl::string_view name, size_t* rank);
 // "line 12".
 std::string LineText(uint64_t line);
 
-// What it means for the reading that a line could not be read for this reason: OK if such lines are
-// skipped and counted, else the status to end with. A missing --start ends every reading.
+// Decides whether the reading goes on after a line that could not be read for this reason: OK if
+// such lines are skipped and counted, else the status to end with. A missing --start ends every
+// reading.
 absl::Status OnDamagedLine(const absl::Status& reason, absl::string_view where,
                            const ReadOptions& options, RecordSink* sink);
 

@@ -42,7 +42,7 @@ constexpr SmiLabel kSmiLabels[] = {
     {"process_name", "process"},
 };
 
-// What no other table calls its columns (nvidia-smi --help-query-gpu).
+// Names that no other table gives its columns (nvidia-smi --help-query-gpu).
 constexpr absl::string_view kSmiPrefixes[] = {"utilization.", "memory.", "power.", "temperature.",
                                               "clocks.",      "clocks_", "pcie.",  "fan.speed"};
 constexpr absl::string_view kSmiUnits[] = {" [%]", " [MiB]", " [W]", " [MHz]"};

@@ -1,5 +1,5 @@
-// Delivers messages exactly once. What is not durable is kept and sent again, in order, on the
-// next stream; sequence numbers let the collector drop what it has.
+// Delivers messages exactly once. Messages that are not durable are kept and sent again, in order,
+// on the next stream; sequence numbers let the collector drop what it has.
 #include "client/import/upload.h"
 
 #include <algorithm>

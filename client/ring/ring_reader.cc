@@ -1,6 +1,7 @@
 // Reads a ring while its writer may be overwriting it: each block is copied, and counts only if the
-// writer had not announced to overwrite it by then. What the file says is checked and, where it is
-// wrong, skipped or answered with a status; the checks here are about the reader's own arithmetic.
+// writer had not announced to overwrite it by then. The file's contents are checked and, where they
+// are wrong, skipped or answered with a status; the checks here are about the reader's own
+// arithmetic.
 #include "client/ring/ring_reader.h"
 
 #include <fcntl.h>

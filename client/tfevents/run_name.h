@@ -1,4 +1,4 @@
-// What the runs of a log directory are called: by an agent that follows it and by an import of it.
+// Names the runs of a log directory: for an agent that follows it, and for an import of it.
 #pragma once
 
 #include <string>

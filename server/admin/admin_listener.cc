@@ -35,7 +35,8 @@ namespace {
 // The socket is made in a directory of this form beside its place, and moved there.
 constexpr char kStaging[] = ".admin-XXXXXX";
 constexpr char kStaged[] = "/s";
-// What a socket's path may have, less what the directory beside it needs more than its name.
+// A socket's path may have so many bytes, less what the directory beside it needs more than its
+// name.
 constexpr size_t kMaxPath = sizeof(sockaddr_un::sun_path) - 1 - sizeof(kStaging) - sizeof(kStaged);
 // Requests are small.
 constexpr int kMaxMessageBytes = 64 << 10;

@@ -13,7 +13,7 @@
 
 namespace tacho::server::admin {
 
-// What admin.listen says.
+// The value of admin.listen, read.
 struct AdminAddress {
   std::string socket;     // Path of a Unix socket; or empty, and
   std::string host_port;  // a loopback address.

@@ -16,7 +16,8 @@
 
 namespace tacho::server::admin {
 
-// What an operator can ask a collector to do. Called from any thread, several at once; may block.
+// An operator can ask a collector for these. They are called from any thread, several at once; may
+// block.
 struct AdminActions {
   std::function<v1::DrainResponse(absl::Duration timeout)> drain;
   // All but `log` and `last_snapshot`.

@@ -42,7 +42,8 @@ absl::Status SyncDirectory(const std::string& path) {
   return synced ? absl::OkStatus() : Refused("sync", path, error);
 }
 
-// What a collector that was killed has left. The lock on the directory says that nobody is at it.
+// Removes the remains of a collector that was killed. The lock on the directory says that nobody is
+// at it.
 void RemovePartial(const std::string& directory) {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(directory, ignored)) {

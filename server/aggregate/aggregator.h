@@ -36,7 +36,7 @@ struct ScrapeOptions {
   size_t max_series = 0;     // Lines about jobs at most.
 };
 
-// What one job has in a scrape.
+// The part of one job in a scrape.
 struct JobScrape;
 
 // Thread-safe; one scrape at a time, others wait. It holds its lock while the store shows its rows,

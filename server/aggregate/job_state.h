@@ -82,7 +82,7 @@ struct Cell {
   std::vector<Bucket> buckets;  // A histogram's, in no order.
 };
 
-// What a scrape asks of every cell of a job, shown or not, close together.
+// A scrape reads this of every cell of a job, shown or not, so it lies close together.
 struct CellBrief {
   uint32_t lines = 0;  // If any of its series report; 0 if it conflicts.
   uint32_t rule = 0;
@@ -139,7 +139,7 @@ struct ColumnTargets {
 
 struct LayoutPlan {
   std::vector<ColumnTargets> own;
-  // What rules with to_jobs take to the jobs of the layout's host: rule and columns.
+  // Rules with to_jobs take these columns to the jobs of the layout's host: rule and columns.
   std::vector<std::pair<uint32_t, std::vector<uint32_t>>> to_jobs;
   // Where these go: for each of the jobs, one for each of the rules.
   std::vector<storage::JobId> bound_jobs;

@@ -111,33 +111,32 @@ class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   std::shared_ptr<Call> self_;
 };
 
+// The protocol wants 415, and no error of its own, for a Content-Type that it does not know.
+http::HttpResponse RefusalOf(const http::HttpRequest& request, const absl::Status& why) {
+  const auto* const method = FindMethod(request.path);
+  if (method == nullptr || request.method != "POST" ||
+      TakesContentType(*method, request.Header("content-type"))) {
+    return ErrorAnswer(errors::ToGrpcStatus(why));
+  }
+  return {.status = 415, .body = absl::StrCat(why.message(), "\n")};
+}
+
 }  // namespace
 
 ConnectBridge::ConnectBridge(std::shared_ptr<grpc::Channel> channel) : stub_(std::move(channel)) {}
 
 void ConnectBridge::Handle(http::HttpRequest request, http::ResponderPtr responder) {
-  const auto* const method = FindMethod(request.path);
-  if (method != nullptr && request.method == "POST" &&
-      !TakesContentType(*method, request.Header("content-type"))) {
-    http::HttpResponse refusal;
-    refusal.status = 415;
-    refusal.body = absl::StrCat("Content-Type: this method takes application/json",
-                                method->server_streaming()
-                                    ? ", application/connect+json and application/connect+proto\n"
-                                    : " and application/proto\n");
-    return responder->Answer(std::move(refusal));
-  }
   auto asked = ReadConnectCall(request);
-  if (!asked.ok()) return responder->Answer(ErrorAnswer(errors::ToGrpcStatus(asked.status())));
+  if (!asked.ok()) return responder->Answer(RefusalOf(request, asked.status()));
   std::make_shared<Call>(*std::move(asked), std::move(request.credentials), std::move(responder))
       ->Start(&stub_);
 }
 
 std::vector<http::Route> ConnectBridge::Routes() {
   std::vector<http::Route> routes;
-  for (const absl::string_view service : kBridgedServices) {
+  for (const auto* const service : BridgedServices()) {
     http::Route route;
-    route.path = absl::StrCat("/", service, "/");
+    route.path = absl::StrCat("/", service->full_name(), "/");
     route.prefix = true;
     route.methods = http::Methods::kGetAndPost;
     route.max_body = kMaxRequestBytes;

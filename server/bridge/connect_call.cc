@@ -11,7 +11,9 @@
 #include "absl/strings/strip.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/util/json_util.h"
+#include "proto/base/json_text.h"
 #include "proto/base/status_macros.h"
+#include "proto/base/utf8.h"
 #include "server/errors/error_table.h"
 #include "tacho/v1/query.pb.h"
 #include "tacho/v1/view.pb.h"
@@ -21,6 +23,8 @@ namespace {
 
 constexpr size_t kEnvelopeBytes = 5;
 constexpr size_t kMaxTimeoutDigits = 10;  // The protocol allows no more.
+constexpr int kMaxDepth = 32;
+constexpr size_t kShownPath = 200;
 
 absl::Status Malformed(absl::string_view text) {
   return errors::ErrorOf(errors::Failure::kMalformed, text);
@@ -83,8 +87,34 @@ absl::StatusOr<absl::string_view> ReadEnvelope(absl::string_view body) {
   return body.substr(kEnvelopeBytes);
 }
 
+// Objects and arrays in each other. The parser takes arrays in arrays without end, and keeps some
+// hundred bytes for each; our messages need seven levels. It takes either kind of quotes.
+bool IsTooDeep(absl::string_view json) {
+  int depth = 0;
+  char quote = 0;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (quote != 0) {
+      if (c == '\\') ++i;
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '{' || c == '[') {
+      if (++depth > kMaxDepth) return true;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return false;
+}
+
 absl::StatusOr<std::string> FromJson(const google::protobuf::MethodDescriptor& method,
                                      absl::string_view json) {
+  if (!IsUtf8(json)) return Malformed("the message is no UTF-8");
+  if (IsTooDeep(json)) {
+    return Malformed(
+        absl::StrCat("the message has more than ", kMaxDepth, " objects and arrays in each other"));
+  }
   const google::protobuf::Message* const prototype =
       google::protobuf::MessageFactory::generated_factory()->GetPrototype(method.input_type());
   const std::unique_ptr<google::protobuf::Message> message(prototype->New());
@@ -92,7 +122,7 @@ absl::StatusOr<std::string> FromJson(const google::protobuf::MethodDescriptor& m
       google::protobuf::StringPiece(json.data(), json.size()), message.get());
   if (!status.ok()) {
     return Malformed(absl::StrCat("the message is no ", method.input_type()->full_name(),
-                                  " in JSON: ", std::string(status.message())));
+                                  " in JSON: ", ValidUtf8(std::string(status.message()))));
   }
   return message->SerializeAsString();
 }
@@ -137,7 +167,10 @@ absl::StatusOr<std::string> ReadQuery(const http::HttpRequest& request, ConnectC
 absl::StatusOr<std::string> ReadBody(const http::HttpRequest& request, ConnectCall* call) {
   if (!ReadContentType(*call->method, request.Header("content-type"), &call->codec,
                        &call->framing)) {
-    return Malformed("Content-Type: none that this method takes");
+    return Malformed(absl::StrCat("Content-Type: this method takes application/json",
+                                  call->method->server_streaming()
+                                      ? ", application/connect+json and application/connect+proto"
+                                      : " and application/proto"));
   }
   TACHO_RETURN_IF_ERROR(CheckHeaders(request, call->framing));
   if (call->framing != Framing::kEnvelopes) return request.body;
@@ -151,14 +184,19 @@ std::string ConnectCall::name() const {
   return absl::StrCat("/", method->service()->full_name(), "/", method->name());
 }
 
-const google::protobuf::MethodDescriptor* FindMethod(absl::string_view path) {
+std::vector<const google::protobuf::ServiceDescriptor*> BridgedServices() {
   // By a message of each file, so that the linker keeps its descriptors.
-  const google::protobuf::ServiceDescriptor* const services[] = {
-      v1::RangeRequest::descriptor()->file()->FindServiceByName("Query"),
-      v1::FleetRequest::descriptor()->file()->FindServiceByName("View")};
-  for (const auto* const service : services) {
+  return {v1::RangeRequest::descriptor()->file()->FindServiceByName("Query"),
+          v1::FleetRequest::descriptor()->file()->FindServiceByName("View")};
+}
+
+const google::protobuf::MethodDescriptor* FindMethod(absl::string_view path) {
+  for (const auto* const service : BridgedServices()) {
     absl::string_view method = path;
-    if (!absl::ConsumePrefix(&method, absl::StrCat("/", service->full_name(), "/"))) continue;
+    if (!absl::ConsumePrefix(&method, "/") || !absl::ConsumePrefix(&method, service->full_name()) ||
+        !absl::ConsumePrefix(&method, "/")) {
+      continue;
+    }
     return service->FindMethodByName(std::string(method));
   }
   return nullptr;
@@ -175,7 +213,8 @@ absl::StatusOr<ConnectCall> ReadConnectCall(const http::HttpRequest& request) {
   call.method = FindMethod(request.path);
   if (call.method == nullptr) {
     return errors::ErrorOf(errors::Failure::kNotFound,
-                           absl::StrCat("no method ", request.path, " is served over HTTP"));
+                           absl::StrCat("no method ", ValidUtf8(request.path.substr(0, kShownPath)),
+                                        " is served over HTTP"));
   }
   TACHO_ASSIGN_OR_RETURN(std::string message, request.method == "POST" ? ReadBody(request, &call)
                                                                        : ReadQuery(request, &call));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -37,7 +38,7 @@ struct ConnectCall {
 };
 
 // The services that can be asked over HTTP: those that only read.
-inline constexpr absl::string_view kBridgedServices[] = {"tacho.v1.Query", "tacho.v1.View"};
+std::vector<const google::protobuf::ServiceDescriptor*> BridgedServices();
 
 // The method of a path such as "/tacho.v1.Query/GetJob"; null if there is none.
 const google::protobuf::MethodDescriptor* FindMethod(absl::string_view path);
@@ -46,11 +47,13 @@ const google::protobuf::MethodDescriptor* FindMethod(absl::string_view path);
 bool TakesContentType(const google::protobuf::MethodDescriptor& method, absl::string_view type);
 
 // POST has the message as its body. GET has it in its query: message, encoding (json, proto), and
-// base64=1 if it is in URL-safe base64. TakesContentType() was asked before.
+// base64=1 if it is in URL-safe base64.
 //   NOT_FOUND          no such method
 //   UNIMPLEMENTED      a compressed message; another version of the protocol.
-//   INVALID_ARGUMENT   the message, its envelope, its JSON or a header is wrong; the text says
-//                      where. Names of fields that the collector does not know are wrong, too.
+//   INVALID_ARGUMENT   the message, its envelope, its JSON or a header is wrong, also a
+//   Content-Type
+//                      that TakesContentType() does not; the text says where. Names of fields that
+//                      the collector does not know are wrong, too.
 absl::StatusOr<ConnectCall> ReadConnectCall(const http::HttpRequest& request);
 
 }  // namespace tacho::server::bridge

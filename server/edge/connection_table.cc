@@ -66,7 +66,7 @@ constexpr char kTotal[] = "total";
 constexpr char kAddress[] = "address";
 constexpr char kOversized[] = "oversized";
 
-// What a connection did that was shut down for the reason, for those who share its address.
+// Says what a connection did that was shut down for the reason, for those who share its address.
 const char* PenaltyFor(absl::string_view reason) {
   if (reason == "calls") {
     return "a connection from there began too many calls (quotas.stream_starts_per_second)";

@@ -47,7 +47,7 @@ struct ConnectionUse {
 
 // Thread-safe. Readers and writers have places of their own: a quarter of the connections, of each
 // address and of all together, is not for those that have only asked queries, so that no number of
-// watches keeps an agent out. What a connection is for shows with its first call.
+// watches keeps an agent out. The first call shows what a connection is for.
 class ConnectionTable final : public Gate {
  public:
   enum class Caller { kReader, kWriter };  // kWriter: a stream of an agent.
@@ -110,7 +110,7 @@ class ConnectionTable final : public Gate {
     PeerAddress peer;
     absl::Time since;
     std::shared_ptr<ConnectionUse> use = std::make_shared<ConnectionUse>();
-    std::optional<Caller> caller;  // After the first call. Who has written once is a writer.
+    std::optional<Caller> caller;  // After the first call. One call to write makes a writer.
     // At the last check:
     absl::Time looked;
     double waste = 0;       // All bytes received that no message or call explains.
@@ -125,7 +125,7 @@ class ConnectionTable final : public Gate {
     uint64_t connections = 0;
     uint64_t readers = 0;
     absl::Time penalty_until = absl::InfinitePast();
-    const char* penalty_for = "";  // What brought it, in words.
+    const char* penalty_for = "";  // The reason for it, in words.
     TokenBucket admitted;          // While there is a penalty.
     TokenBucket vain;              // Connections that ended without a call.
     TokenBucket mistakes;          // Connections of welcomed agents that were shut down.

@@ -29,8 +29,8 @@ struct PeerAddress {
 std::optional<PeerAddress> PeerOf(const sockaddr* address);
 // Parses what grpc::ServerContext::peer() returns: "ipv4:127.0.0.1:4711", "ipv6:%5B::1%5D:4711".
 std::optional<PeerAddress> ParsePeer(absl::string_view peer);
-// What counts as one address: a whole IPv4 address, or the first 64 bits of an IPv6 address,
-// because providers give each customer at least that many. Its port is 0.
+// The part that counts as one address: a whole IPv4 address, or the first 64 bits of an IPv6
+// address, because providers give each customer at least that many. Its port is 0.
 PeerAddress NetworkOf(const PeerAddress& peer);
 // "127.0.0.1", "::1".
 std::string HostOf(const PeerAddress& peer);

@@ -43,8 +43,8 @@ class Quotas final : public process::Reloadable {
 
   std::shared_ptr<TokenBucket> BucketOfAgent(absl::string_view agent_id);
   std::shared_ptr<TokenBucket> BucketOfJob(absl::string_view job);
-  // What an agent has defined, in series: the same for all of its streams, one after the other. At
-  // which rate is limits.definitions_per_second.
+  // Counts the series that an agent has defined: the same for all of its streams, one after the
+  // other. At which rate is limits.definitions_per_second.
   std::shared_ptr<TokenBucket> DefinitionsOfAgent(absl::string_view agent_id, const Rate& rate);
   // Charges samples that have arrived to both buckets; `job` may be null.
   Wait Charge(uint64_t samples, TokenBucket* agent, TokenBucket* job);
@@ -63,7 +63,7 @@ class Quotas final : public process::Reloadable {
   Pressure pressure() const { return memory_.pressure(); }
   void LookAtMemory() { memory_.Look(); }
 
-  // What tacho_quota_used shows as pending_bytes.
+  // tacho_quota_used shows it as pending_bytes.
   void SetPendingSource(std::function<uint64_t()> pending);
 
   absl::StatusOr<std::function<void()>> Prepare(const config::v1::Collector& config) override;

@@ -70,7 +70,7 @@ std::string Answer(uint32_t stream, absl::string_view reason) {
 }
 
 void Send(int fd, absl::string_view bytes) {
-  // What the kernel does not take at once would be too much for a client that reads.
+  // More than the kernel takes at once would be too much for a client that reads.
   [[maybe_unused]] const ssize_t sent =
       send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }

@@ -1,4 +1,4 @@
-// What may go wrong between the collector and its clients, one row for each failure. A failure has
+// Failures between the collector and its clients, one row for each. A failure has
 // the same meaning over gRPC and over HTTP, and says whether trying again helps.
 //
 // docs/errors.md shows the table to people, and tests/server/errors/error_table_test.cc compares

@@ -13,7 +13,7 @@
 //      restoring, compiling, checkpoint, evaluation, initializing. A phase that goes on past the
 //      next row ends there; but a checkpoint or an evaluation that ends after that row ran beside
 //      the steps and counts as nothing.
-//   2. What the rows' phase metrics say: checkpoint, evaluation, data wait, in this order.
+//   2. The rows' phase metrics: checkpoint, evaluation, data wait, in this order.
 //   3. Stalls: if more than max(60 s, 5 x expected) is left, all beyond the expected is stalled.
 //      Expected is the median of the newest 64 steps before, times the number of steps. While fewer
 //      than 5 steps are known, the limit is 10 min.
@@ -126,7 +126,7 @@ struct LedgerOptions {
   size_t known_steps = 64;
   int64_t silent_ns = 300'000'000'000;  // Then a job that did not end is down …
   int64_t over_ns = 3600'000'000'000;   // … and then it is over, since its last sign of life.
-  size_t max_spans = 0;                 // Of bucket_spans().
+  size_t max_spans = 0;                 // Bounds bucket_spans().
 };
 
 // Second pass. BeginSpan() and AddStep() as the spans and their rows come, those in the span

@@ -26,7 +26,7 @@ struct BucketSpan {
   uint32_t attempt = 0;
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
-  std::optional<StepBounds> steps;  // Of productive_step and wasted.
+  std::optional<StepBounds> steps;  // Only productive_step and wasted have some.
 
   int64_t ns() const { return end_ns - begin_ns; }
   friend bool operator==(const BucketSpan&, const BucketSpan&) = default;

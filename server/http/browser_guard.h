@@ -30,7 +30,7 @@ class BrowserGuard {
  public:
   struct Options {
     std::string listen_address;                // "collector.example:7412".
-    std::vector<std::string> hosts;            // listen.http_hosts.
+    std::vector<std::string> hosts;            // listen.http_hosts, and that of ui.url.
     const security::TlsSource* tls = nullptr;  // Not owned. Null: no TLS.
     bool require_certificate = false;          // listen.tls.client_certificates: require.
   };
@@ -45,7 +45,7 @@ class BrowserGuard {
 
   // Whether Host, "NAME:PORT", is one of the collector: an address, because no page of a name has
   // an address as its Host; a name for loopback; the host of listen.http; a name of the
-  // certificate; or one of listen.http_hosts.
+  // certificate; or one of listen.http_hosts and ui.url.
   bool IsOurs(absl::string_view host) const;
 
  private:

@@ -195,6 +195,13 @@ std::vector<MetricFamily> HealthFamilies(const Readiness* readiness,
   return families;
 }
 
+std::vector<MetricFamily> PageFamilies(const std::string& url) {
+  if (url.empty()) return {};
+  MetricFamily page = metrics::EmptyFamily("tacho_page_info");
+  metrics::AddLine({{"url", url}}, 1, &page);
+  return {std::move(page)};
+}
+
 ProcessStat ParseProcessStat(absl::string_view stat) {
   // Numbered as in proc(5); the name is field 2, and what follows its last ')' begins at 3.
   constexpr size_t kFirst = 3, kUserTicks = 14, kSystemTicks = 15, kStart = 22, kResident = 24;

@@ -1,5 +1,5 @@
-// What the page itself reads when a scrape asks: figures of the store, the limits, the disk and the
-// process, as metric families.
+// Figures that the page itself reads when a scrape asks: those of the store, the limits, the disk
+// and the process, as metric families.
 #pragma once
 
 #include <prometheus/metric_family.h>
@@ -27,8 +27,11 @@ std::vector<prometheus::MetricFamily> LimitFamilies(const storage::Store& store)
 std::vector<prometheus::MetricFamily> HealthFamilies(const Readiness* readiness,
                                                      const std::string& storage_path);
 
-// What the kernel says of this process, under the names that every Prometheus client library uses.
-// Reads /proc; `proc` is "/proc" but in tests. What cannot be read is left out.
+// tacho_page_info, for links to the page at `url`; nothing if it is empty.
+std::vector<prometheus::MetricFamily> PageFamilies(const std::string& url);
+
+// The kernel's figures of this process, under the names that every Prometheus client library uses.
+// Reads /proc; `proc` is "/proc" but in tests. Figures that cannot be read are left out.
 std::vector<prometheus::MetricFamily> ProcessFamilies(const std::string& proc = "/proc");
 
 // The fields of /proc/<pid>/stat that are shown.

@@ -25,7 +25,7 @@ class HttpConnection {
     kDraining,  // The last answer is out; what the client still sends is read and dropped.
     kDone,      // All is over, or the other side has gone.
   };
-  // What follows the bytes of Send().
+  // The next thing after the bytes of Send().
   enum class Then {
     kMore,   // More bytes of the answer.
     kNext,   // The next request.
@@ -48,7 +48,8 @@ class HttpConnection {
 
   State state() const { return state_; }
   int fd() const { return fd_; }
-  // What poll() must wait for; 0 when done, and while serving unless the peer is watched.
+  // The events that poll() must wait for; 0 when done, and while serving unless the peer is
+  // watched.
   short events() const { return events_; }
   const edge::PeerAddress& peer() const { return peer_; }
   const SSL* tls() const { return tls_.get(); }  // Null: no TLS.
@@ -74,7 +75,7 @@ class HttpConnection {
 
   // In kReading, kServing or kWriting: sends these bytes, and then what `then` says.
   void Send(std::string bytes, Then then);
-  // In kAnswered. What the client has sent already is not lost.
+  // In kAnswered. Bytes that the client has sent already are not lost.
   void NextRequest();
 
   size_t unsent_bytes() const { return unsent_; }
@@ -109,7 +110,7 @@ class HttpConnection {
   size_t head_bytes_ = 0;  // 0: the head's end has not come.
   size_t body_bytes_ = 0;
   bool too_large_ = false;
-  bool continues_ = false;  // What is written is no answer yet; the body is read after it.
+  bool continues_ = false;  // This is no answer yet; the body is read after it.
   int requests_before_ = 0;
 
   std::deque<std::string> out_;

@@ -21,7 +21,7 @@ namespace {
 // Bodies smaller than this are not worth packing.
 constexpr size_t kMinGzipBytes = 1024;
 
-// What every answer has besides what its handler says.
+// Every answer has these besides those of its handler.
 void Complete(Audience audience, HttpResponse* response) {
   if (!response->HasHeader("Vary")) {
     response->headers.emplace_back("Vary", "Accept, Accept-Encoding");

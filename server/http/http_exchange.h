@@ -51,7 +51,7 @@ class HttpExchange {
     bool packs = false;  // The client takes gzip.
     std::function<absl::Time()> now;
   };
-  // What the front sends next.
+  // The front sends this next.
   struct Piece {
     std::string bytes;
     bool begun = false;  // It is, or follows, the head of a streamed answer.
@@ -74,6 +74,8 @@ class HttpExchange {
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
   bool IsOpen() const ABSL_LOCKS_EXCLUDED(mutex_);
   bool keep_open() const { return form_.keep_open; }
+  // Its handler may take as long as it likes.
+  bool AnswersLater() const { return route != nullptr && route->later != nullptr; }
 
   // As Responder.
   void Answer(HttpResponse response) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -95,7 +97,7 @@ class HttpExchange {
   const std::shared_ptr<AnswerBell> bell_;
 
   mutable absl::Mutex mutex_;
-  std::string pending_ ABSL_GUARDED_BY(mutex_);  // What the front has not taken.
+  std::string pending_ ABSL_GUARDED_BY(mutex_);  // Not yet taken by the front.
   size_t unsent_ ABSL_GUARDED_BY(mutex_) = 0;    // That, and what it has not sent.
   int status_ ABSL_GUARDED_BY(mutex_) = 0;
   bool begun_ ABSL_GUARDED_BY(mutex_) = false;

@@ -24,10 +24,6 @@ using Then = HttpConnection::Then;
 constexpr absl::Duration kStopGrace = absl::Seconds(1);
 constexpr int kClientHasGone = 499;  // As for CANCELLED of the error table.
 
-bool AnswersLater(const HttpExchange* exchange) {
-  return exchange != nullptr && exchange->route != nullptr && exchange->route->later != nullptr;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HttpFront>> HttpFront::Start(
@@ -114,8 +110,8 @@ bool HttpFront::WindUp(absl::Time stop_by, absl::Time now) {
     if (now < stop_by) continue;
     if (state != State::kServing) {
       Close(entry);
-    } else if (AnswersLater(connection.exchange.get())) {
-      // What is sent now goes out without a wait, or not at all.
+    } else if (connection.exchange != nullptr && connection.exchange->AnswersLater()) {
+      // Bytes that are sent now go out without a wait, or not at all.
       if (!connection.streams) Refuse(&connection, errors::Draining(), Then::kClose, now);
       connection.http->Advance();
       Close(entry);
@@ -211,7 +207,7 @@ void HttpFront::TakeRequest(uint64_t number, Connection* connection, absl::Time 
   connection->drains = intake.drains;
   connection->exchange = std::make_shared<HttpExchange>(std::move(intake.request), intake.route,
                                                         std::move(intake.form), number, bell_);
-  if (!intake.refusal.has_value() && AnswersLater(connection->exchange.get())) {
+  if (!intake.refusal.has_value() && connection->exchange->AnswersLater()) {
     const absl::Status crowded = CheckCalls(connection->network);
     const Then then = intake.body_bytes > 0 ? Then::kDrain : Then::kClose;
     if (!crowded.ok()) return Refuse(connection, crowded, then, now);
@@ -226,7 +222,7 @@ void HttpFront::TakeRequest(uint64_t number, Connection* connection, absl::Time 
 void HttpFront::HandToWorker(Connection* connection) {
   connection->exchange->request.body = std::string(connection->http->body());
   connection->at_work = true;
-  if (AnswersLater(connection->exchange.get())) connection->http->WatchPeer();
+  if (connection->exchange->AnswersLater()) connection->http->WatchPeer();
   absl::MutexLock lock(&mutex_);
   requests_.push_back(connection->exchange);
 }

@@ -29,9 +29,9 @@
 
 namespace tacho::server::http {
 
-// What the port takes at once. Past each bound on connections or bytes an idle connection makes
-// room, or else the one that has waited longest for its client; where none waits, the new one is
-// answered with 503. Past a bound on calls or streams the request is answered with 503.
+// Bounds on what the port takes at once. Past each bound on connections or bytes an idle connection
+// makes room, or else the one that has waited longest for its client; where none waits, the new one
+// is answered with 503. Past a bound on calls or streams the request is answered with 503.
 struct HttpLimits {
   size_t connections = 512;
   size_t per_address = 128;                // Addresses are equal by NetworkOf().
@@ -39,13 +39,13 @@ struct HttpLimits {
   // Requests to routes that answer later; the rest of `connections` is for /metrics and probes.
   size_t calls = 384;
   size_t calls_per_address = 64;
-  size_t call_bytes =
-      size_t{64} << 20;             // The bodies of these requests together; one may be larger.
-  size_t streams_per_address = 32;  // Of them, answers without a known length.
+  // The bodies of these requests together; one alone may be larger.
+  size_t call_bytes = size_t{64} << 20;
+  size_t streams_per_address = 32;  // Part of `calls`: answers without a known length.
   // From the connection, or the first byte of a later request, to the end of the request.
   absl::Duration request = absl::Seconds(10);
   absl::Duration idle = absl::Seconds(15);  // From an answer to the first byte of the next request.
-  int requests = 100;                       // Of one connection.
+  int requests = 100;                       // A connection has at most so many.
   // Until the client has taken all of an answer, or some more of a streamed one.
   absl::Duration answer = absl::Seconds(60);
   absl::Duration drain = absl::Seconds(5);  // After the answer, for a body that nobody reads.
@@ -88,7 +88,7 @@ class HttpFront : private edge::Gate {
 
   int port() const { return listener_->port(); }
   // Closes the port. Requests that have arrived still get their answers, as far as their clients
-  // read them within a second. Of those that are answered later, what has no answer by then gets
+  // read them within a second. Requests that are answered later and have no answer by then get
   // 503, and a stream is cut before its end. Responders may be used afterwards; nobody hears them.
   void Stop();
 
@@ -115,7 +115,7 @@ class HttpFront : private edge::Gate {
   // Waits until some connections can continue, and returns them.
   std::vector<uint64_t> Poll();
   void Advance(uint64_t number, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
-  // What the last bytes that came or went mean. True if the connection can go on at once.
+  // Acts on the last bytes that came or went. True if the connection can go on at once.
   bool Continue(Connections::iterator connection, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   // Reads a head.
   void TakeRequest(uint64_t number, Connection* connection, absl::Time now);
@@ -133,7 +133,7 @@ class HttpFront : private edge::Gate {
   void Wake() const { bell_->Ring(0); }  // No connection has this number.
   bool IsStopping() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Who may stay, in http_front_room.cc.
+  // These decide who may stay, in http_front_room.cc.
   absl::Time NextDeadline() const;
   void TakeNew(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   void Take(int fd, const edge::PeerAddress& peer, absl::Time now);

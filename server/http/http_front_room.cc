@@ -122,10 +122,7 @@ bool HttpFront::MakeRoom(const edge::PeerAddress* network) {
 absl::Status HttpFront::CheckCalls(const edge::PeerAddress& network) const {
   size_t all = 0, same = 0, bytes = 0;  // With the one that is asked for.
   for (const auto& [number, connection] : connections_) {
-    const HttpExchange* const exchange = connection.exchange.get();
-    if (exchange == nullptr || exchange->route == nullptr || exchange->route->later == nullptr) {
-      continue;
-    }
+    if (connection.exchange == nullptr || !connection.exchange->AnswersLater()) continue;
     ++all;
     bytes += exchange->request.content_length;
     if (connection.network == network) ++same;

@@ -26,10 +26,10 @@ struct HttpRequest {
   Pairs headers;            // Names in lower case, values without the blanks around them.
   uint64_t content_length = 0;
   bool has_body = false;  // A length above zero, or a transfer encoding.
-  int minor_version = 1;  // Of HTTP/1.
+  int minor_version = 1;  // x in HTTP/1.x.
   std::string body;       // On routes that take one.
 
-  security::Credentials credentials;  // What the request and its connection show.
+  security::Credentials credentials;  // Shown by the request and its connection.
 
   // The first header of that name, which is in lower case; empty if there is none.
   absl::string_view Header(absl::string_view name) const;

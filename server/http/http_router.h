@@ -1,4 +1,4 @@
-// What the HTTP port serves, and what the head of a request gets.
+// The routes of the HTTP port, and the decision on the head of a request.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ struct Route {
   Audience audience = Audience::kMachines;
 };
 
-// What the head of a request gets.
+// The decision on the head of a request.
 struct Ruling {
   const Route* route = nullptr;         // Null: there is none for its path.
   std::optional<HttpResponse> refusal;  // The answer, if the head alone decides.

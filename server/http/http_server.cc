@@ -40,8 +40,8 @@ bool UseCertificate(const security::TlsMaterial& material, SSL* connection) {
                               chain.get(), /*override=*/1) == 1;
 }
 
-// What clients show is verified, but a client without a certificate is not turned away: some pages
-// are for everybody.
+// The certificates of clients are verified, but a client without a certificate is not turned away:
+// some pages are for everybody.
 bool AskForCertificate(const security::TlsMaterial& material, SSL* connection) {
   STACK_OF(X509_NAME)* names = sk_X509_NAME_new_null();
   for (const auto& authority : material.client_authorities) {

@@ -1,4 +1,4 @@
-// What the collector serves over HTTP.
+// The pages that the collector serves over HTTP, besides its page for browsers.
 #pragma once
 
 #include <vector>

@@ -117,7 +117,7 @@ void PendingBytes::AwaitRoom(std::weak_ptr<Paced> stream) {
     queue_.push_back(std::move(stream));
     waiting_ = queue_.size();
   }
-  // What was pending may have left before the stream was in the queue.
+  // Messages that were pending may have left before the stream was in the queue.
   if (!IsFull()) Wake(kWokenAtOnce);
 }
 

@@ -130,8 +130,9 @@ class PendingBytes {
   std::deque<std::weak_ptr<Paced>> queue_ ABSL_GUARDED_BY(mutex_);
 };
 
-// What one stream owes its agent: which of its messages wait for the disk, what was refused, and
-// whether there is anything new to say. Many messages make one Ack; the newest says everything.
+// The acknowledgements that one stream owes its agent: which of its messages wait for the disk,
+// what was refused, and whether there is anything new to say. Many messages make one Ack; the
+// newest says everything.
 //
 // Thread-safe. Outlives the stream while the store still has a message of it.
 class AckCoalescer {

@@ -15,7 +15,7 @@
 //   8 rights     agent_id and jobs are the caller's; an     PERMISSION_DENIED
 //                agent_id is whose it was first
 //
-// A refusal ends the stream. What is left refuses samples, never messages, and is reported in acks:
+// A refusal ends the stream. All else refuses samples, never messages, and is reported in acks:
 //
 //   9 names      columns of series whose names, labels or texts break a rule are dropped
 //  10 limits     columns of series that the store refused are dropped, or folded into others
@@ -83,7 +83,7 @@ class Admission {
   // Step 8: `checked` as Rights gave it, counted.
   absl::Status CheckRights(absl::Status checked) const;
 
-  // What may be stored now (step 11).
+  // The part that may be stored now (step 11).
   TimeWindow Window() const;
 
   const IngestLimits& limits() const { return *options_.limits; }

@@ -1,4 +1,4 @@
-// What the clocks of agents say about the collector's. Each is remembered against the monotonic
+// Compares the clocks of agents with the collector's. Each is remembered against the monotonic
 // clock: so a jump of the collector's wall clock shows in all offsets at once.
 #pragma once
 

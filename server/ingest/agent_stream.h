@@ -62,7 +62,7 @@ class StreamPace {
   absl::Time lift_at_ = absl::InfiniteFuture();
 };
 
-// What all streams share. Nothing is owned; everything must outlive them.
+// All streams share these. Nothing is owned; everything must outlive them.
 struct StreamContext {
   SessionContext session;
   AckPacer* pacer = nullptr;
@@ -102,7 +102,7 @@ class AgentStream final : public ByteStreamReactor,
   void OnTick() override;
 
  private:
-  // What Advance() found to do; at most one.
+  // The next step that Advance() found; at most one.
   enum class Step { kNone, kWelcome, kThrottle, kAck, kRead, kFinish };
 
   AgentStream(const StreamContext* context, uint64_t stream, Opened opened);
@@ -168,7 +168,7 @@ class AgentStream final : public ByteStreamReactor,
   absl::Time resume_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   bool awaits_room_ ABSL_GUARDED_BY(mutex_) = false;
   StreamPace pace_ ABSL_GUARDED_BY(mutex_);
-  absl::Time looks_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();  // What its timer is set to.
+  absl::Time looks_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();  // Its timer is set to it.
   // While either is set no other step begins, so that gRPC's call cannot end under it.
   bool starting_read_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,4 +1,4 @@
-// What agents may send, as the configuration in force says it.
+// Limits on what agents send, as the configuration in force says it.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What the ingest service counts about itself; server/metrics/metric_table.h says what it means.
+// Counters of the ingest service; server/metrics/metric_table.h says what it means.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace tacho::server::ingest {
 
-// What people read: "series_limit" for REASON_SERIES_LIMIT.
+// The name that people read: "series_limit" for REASON_SERIES_LIMIT.
 std::string RejectReasonName(v1::Reject::Reason reason);
 
 // Why admission refused a whole message. The order is that of the checks.
@@ -40,9 +40,9 @@ enum class Refusal {
 // Thread-safe. Refers to the registry that it was made with, which must outlive it.
 class IngestMetrics {
  public:
-  // What one report of an agent adds to a counter of lost or missing messages or rows, at most:
-  // more than an honest agent sends in a year. The numbers cannot be checked, and a foreign Hello
-  // that adds 2^62 would hide every later increase.
+  // The most that one report of an agent adds to a counter of lost or missing messages or rows:
+  // more than an honest agent sends in a year. The numbers cannot be checked, and a foreign
+  // Hello that adds 2^62 would hide every later increase.
   static constexpr uint64_t kMostReported = uint64_t{1} << 32;
 
   explicit IngestMetrics(prometheus::Registry* registry);

@@ -68,8 +68,8 @@ class IngestService final : public v1::Ingest::WithRawCallbackMethod_Stream<v1::
   ByteStreamReactor* Begin(const std::string& peer, absl::StatusOr<security::Caller> caller)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Ends the streams of callers that AccessControl does not let go on. What they sent before is
-  // stored and acknowledged.
+  // Ends the streams of callers that AccessControl does not let go on. Everything that they sent
+  // before is stored and acknowledged.
   void RecheckCallers() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Refuses new streams and messages from now on, and finishes each stream with UNAVAILABLE as soon

@@ -1,4 +1,4 @@
-// What a limit refuses costs the agent samples and never a message: so every column keeps its place
+// A limit costs the agent samples and never a message: so every column keeps its place
 // in what the agent sends, and a selection copies rows only if some of their columns are not
 // stored.
 #include "server/ingest/layouts.h"

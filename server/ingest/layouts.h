@@ -38,7 +38,7 @@ struct AdmittedLayout {
   void Add(uint32_t column, const v1::Layout::Series& untrusted);
 };
 
-// What the agent sends for a layout that it defined, and what of it is stored.
+// A layout as the agent defined it, and the part of it that is stored.
 struct StreamLayout {
   // The layout that is stored; 0 if a limit refused every series. A stream may last for months: it
   // must not keep jobs in memory that ended long ago, so the layout is looked up again when it has
@@ -62,7 +62,7 @@ struct StreamLayout {
     std::string name;  // The metric's or label's; empty if the limit is about neither.
     uint32_t series = 0;
     std::string example;  // As metric{labels}.
-    std::string detail;   // What the limit is and how to get below it.
+    std::string detail;   // The limit, and how to get below it.
   };
   // One for each limit, action and name; past kMaxNamed in all, one for all other names of a limit.
   std::vector<Concerned> concerned;

@@ -26,7 +26,7 @@ uint64_t BytesOf(const storage::RowsView& rows) {
   return rows.times.size_bytes() + rows.steps.size_bytes() + rows.values.size_bytes();
 }
 
-// What a message without rows is charged as.
+// A message without rows is charged as so many.
 uint64_t SamplesOf(const google::protobuf::Message& message) {
   return 1 + message.ByteSizeLong() / sizeof(double);
 }

@@ -31,7 +31,7 @@
 
 namespace tacho::server::ingest {
 
-// What all streams share. Nothing is owned; everything must outlive them.
+// All streams share these. Nothing is owned; everything must outlive them.
 struct SessionContext {
   storage::Store* store = nullptr;
   const Admission* admission = nullptr;
@@ -68,7 +68,7 @@ class StreamSession {
 
   // How long to wait before the next message, for what the last one has used up.
   const edge::Quotas::Wait& wait() const { return wait_; }
-  // What quotas.agent_samples_per_second is in rows such as this stream has sent; 0: no limit.
+  // quotas.agent_samples_per_second in rows such as this stream has sent; 0: no limit.
   uint64_t RowsPerSecond() const;
 
  private:

@@ -1,5 +1,5 @@
-// What was refused of each job, so that its people find out why it is missing: also of a job that
-// the store does not have, because all of it was refused or because it has expired since.
+// Counts the refused samples of each job, so that its people find out why it is missing: also of a
+// job that the store does not have, because all of it was refused or because it has expired since.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct JobRefusal {
   std::string reason;    // As in the reasons of tacho_ingest_samples_rejected_total: "too_old".
   uint64_t samples = 0;  // Since the entry was made; an event or an attribute counts as one.
   std::string example;   // The first, as metric{labels}.
-  std::string detail;    // What the rule is, and how to keep it.
+  std::string detail;    // The rule, and how to keep it.
   absl::Time last;
 };
 

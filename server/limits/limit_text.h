@@ -1,4 +1,4 @@
-// What the collector says about a limit that was met.
+// Says in words which limit was met.
 #pragma once
 
 #include <string>

@@ -9,7 +9,7 @@
 namespace tacho::server::marks {
 
 // Stated in proto/tacho/v1/marks.proto: a list of jobs has to stay readable.
-inline constexpr size_t kMaxTags = 64;  // Of a job. Concurrent changes may make a few too many.
+inline constexpr size_t kMaxTags = 64;  // Concurrent changes may make a few more.
 inline constexpr size_t kMaxTagBytes = 64;
 inline constexpr size_t kMaxGroupBytes = 256;
 inline constexpr size_t kMaxNoteBytes = 4096;

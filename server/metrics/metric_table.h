@@ -21,7 +21,7 @@ struct MetricInfo {
   absl::string_view type;    // "gauge", "counter", "histogram", "summary".
   absl::string_view unit;    // Empty: as the help says.
   absl::string_view labels;  // By name, separated by ", "; also those that only some lines have.
-  // What it means; one line, `code` as in Markdown, no full stop at the end.
+  // Its meaning; one line, `code` as in Markdown, no full stop at the end.
   absl::string_view help;
   // Empty: on every page of a collector to which some job reports. Else when: "Only with TLS".
   absl::string_view when = {};
@@ -30,6 +30,7 @@ struct MetricInfo {
 inline constexpr absl::string_view kOfSteppingJobs = "Of jobs that have recorded steps or phases";
 inline constexpr absl::string_view kWhileTrue = "While a condition is true";
 inline constexpr absl::string_view kIfRecorded = "If it is recorded";
+inline constexpr absl::string_view kWithPage = "Only with a page whose address is known";
 inline constexpr absl::string_view kWithTls = "Only with TLS";
 
 inline constexpr MetricInfo kJobMetrics[] = {
@@ -364,6 +365,9 @@ inline constexpr MetricInfo kProcessMetrics[] = {
     {"tacho_clock_doubted", "gauge", "1", "",
      "1 while the collector does not trust its own clock, as `/readyz` says, else 0"},
     {"tacho_build_info", "gauge", "1", "version", "Always 1; the label `version` has the version"},
+    {"tacho_page_info", "gauge", "1", "url",
+     "Always 1; the label `url` has the address of the page for browsers, for links (`ui.url`)",
+     kWithPage},
     {"tacho_scrape_collect_seconds", "gauge", "s", "", "Time to compute this page"},
     {"process_cpu_seconds_total", "counter", "s", "", "User and system CPU time"},
     {"process_resident_memory_bytes", "gauge", "bytes", "", "Resident memory"},

@@ -73,7 +73,7 @@ class ClockWatch {
   std::string DoubtNow() const;
 
  private:
-  // What a look has found.
+  // The result of a look.
   struct Found {
     absl::Duration moved;  // A jump that is new; zero if there is none.
     bool confirmed = false;

@@ -1,4 +1,4 @@
-// What the collector counts about its reloads.
+// Counts the collector's reloads.
 #pragma once
 
 #include "absl/time/time.h"

@@ -101,14 +101,29 @@ void QueryService::Drain() {
   workers_.Close();
 }
 
-absl::Status QueryService::RunOnWorker(const char* method,
+RunningQuery QueryService::Describe(const Asked& asked) const {
+  RunningQuery query;
+  query.method = asked.method;
+  query.caller = asked.rights->name();
+  query.peer = security::PeerOf(*asked.context);
+  if (asked.job != nullptr) query.job = *asked.job;
+  query.began = options_.now();
+  return query;
+}
+
+absl::Status QueryService::RunOnWorker(const Asked& asked,
                                        std::function<absl::Status(const WorkerPool::Leave&)> work,
                                        std::function<void(const absl::Status&)> finish) {
   const absl::Time began = MonotonicNow();
-  const auto run = [this, method, began, work = std::move(work),
+  const char* const method = asked.method;
+  const auto run = [this, method, began, query = Describe(asked), control = asked.control,
+                    work = std::move(work),
                     finish = std::move(finish)](const WorkerPool::Leave& leave) {
+    RunningQueries::Entry entry(&running_);
+    entry.Begin(query, control);
     metrics_.Began();
     const absl::Status status = work(leave);
+    entry.End();  // After finish() there may be no control any more.
     metrics_.Record(method, status, MonotonicNow() - began);
     metrics_.Ended();
     leave();
@@ -151,7 +166,7 @@ grpc::ServerUnaryReactor* QueryService::Answer(const char* method,
   const absl::Status taken =
       !rights.ok() ? rights.status()
                    : RunOnWorker(
-                         method,
+                         {method, context, rights->get(), scope.job, &reactor->control()},
                          [reactor, rights = *rights, scope,
                           work = std::move(work)](const WorkerPool::Leave&) {
                            [[maybe_unused]] const QueryControl& control = reactor->control();
@@ -183,7 +198,7 @@ grpc::ServerWriteReactor<Response>* QueryService::Stream(const char* method,
       !rights.ok()
           ? rights.status()
           : RunOnWorker(
-                method,
+                {method, context, rights->get(), scope.job, &reactor->control()},
                 [reactor, rights = *rights, scope,
                  work = std::move(work)](const WorkerPool::Leave& leave) {
                   absl::Status status;

@@ -25,6 +25,7 @@
 #include "server/query/query_metrics.h"
 #include "server/query/range/columns_ahead.h"
 #include "server/query/reactors.h"
+#include "server/query/running_queries.h"
 #include "server/query/watch/conditions_watch.h"
 #include "server/query/watch/watch_hub.h"
 #include "server/query/worker_pool.h"
@@ -125,9 +126,18 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
   absl::StatusOr<security::RightsPtr> Admit(const char* method,
                                             const grpc::CallbackServerContext& context,
                                             const Scope& scope);
+  // A call that was admitted, for the list of those at work. All but `method` is needed only while
+  // RunOnWorker() runs, `control` until the work has returned.
+  struct Asked {
+    const char* method = "";
+    const grpc::CallbackServerContext* context = nullptr;
+    const security::Rights* rights = nullptr;
+    const std::string* job = nullptr;  // Null: it names none.
+    const QueryControl* control = nullptr;
+  };
   // OK if a worker takes the work: it then calls finish once, with what the work returned. Work
   // that ends its call by itself gives its place away before that.
-  absl::Status RunOnWorker(const char* method,
+  absl::Status RunOnWorker(const Asked& asked,
                            std::function<absl::Status(const WorkerPool::Leave&)> work,
                            std::function<void(const absl::Status&)> finish);
   const QueryServiceOptions& options() const { return options_; }
@@ -142,6 +152,7 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
   }
   uint32_t queries_at_work() const { return workers_.active(); }
   uint32_t open_watches() const { return watches_; }
+  const RunningQueries& running() const { return running_; }
 
  private:
   // Both run `work` on a worker if the caller's rights allow the scope. It returns the status that
@@ -162,6 +173,7 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
   grpc::ServerWriteReactor<Response>* StartWatch(const char* method,
                                                  grpc::CallbackServerContext* context,
                                                  std::shared_ptr<WatchBell> bell, Begin begin);
+  RunningQuery Describe(const Asked& asked) const;
   void CountWatch(const std::string& peer, int change) ABSL_LOCKS_EXCLUDED(peers_mutex_);
   // OVERLOADED if more watches are open, of all connections or of this one, than may be.
   absl::Status CheckWatches(const std::string& peer) const ABSL_LOCKS_EXCLUDED(peers_mutex_);
@@ -170,12 +182,16 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
   absl::StatusOr<security::RightsPtr> AdmitWatch(const grpc::CallbackServerContext& context,
                                                  const Scope& scope,
                                                  std::function<absl::Status()>* recheck);
+  // Lists a watch that was admitted.
+  void ListWatch(const Asked& asked, RunningQueries::Entry* entry) const;
   // OK if the watch has begun, or will on a worker.
   absl::Status BeginWatch(const grpc::CallbackServerContext& context,
-                          const v1::WatchRequest& request, std::shared_ptr<WatchStream> stream);
+                          const v1::WatchRequest& request, std::shared_ptr<WatchStream> stream,
+                          RunningQueries::Entry* entry);
   absl::Status BeginConditionWatch(const grpc::CallbackServerContext& context,
                                    const v1::WatchConditionsRequest& request,
-                                   std::shared_ptr<ConditionWatchStream> stream);
+                                   std::shared_ptr<ConditionWatchStream> stream,
+                                   RunningQueries::Entry* entry);
 
   std::shared_ptr<const conditions::SignalNames> signals() const ABSL_LOCKS_EXCLUDED(limits_mutex_);
 
@@ -186,6 +202,7 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
   mutable absl::Mutex peers_mutex_;
   // The same by gRPC's name of their connection.
   absl::flat_hash_map<std::string, uint32_t> watches_of_peer_ ABSL_GUARDED_BY(peers_mutex_);
+  RunningQueries running_;
   QueryMetrics metrics_;
   mutable absl::Mutex limits_mutex_;
   config::v1::Collector::Query limits_ ABSL_GUARDED_BY(limits_mutex_);

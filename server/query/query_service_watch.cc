@@ -32,6 +32,7 @@ grpc::ServerWriteReactor<Response>* QueryService::StartWatch(const char* method,
   const std::string peer = security::PeerOf(*context);
   CountWatch(peer, 1);
   metrics_.WatchBegan();
+  const auto entry = std::make_shared<RunningQueries::Entry>(&running_);
   const auto stream = BasicWatchStream<Response>::Create(
       {.context = context,
        .timeout = absl::Nanoseconds(limits().timeout()),
@@ -40,12 +41,13 @@ grpc::ServerWriteReactor<Response>* QueryService::StartWatch(const char* method,
        .on_end = [this,
                   method](const absl::Status& status) { metrics_.RecordWatch(method, status); },
        .on_done =
-           [this, peer] {
+           [this, peer, entry] {
+             entry->End();
              CountWatch(peer, -1);
              metrics_.WatchEnded();
            },
        .number = ++answers_});
-  const absl::Status begun = begin(stream);
+  const absl::Status begun = begin(stream, entry.get());
   if (!begun.ok()) stream->End(begun);
   return stream.get();
 }
@@ -86,22 +88,31 @@ absl::StatusOr<security::RightsPtr> QueryService::AdmitWatch(
   return caller->rights_ptr();
 }
 
+void QueryService::ListWatch(const Asked& asked, RunningQueries::Entry* entry) const {
+  RunningQuery query = Describe(asked);
+  query.watch = true;
+  entry->Begin(std::move(query), asked.control);
+}
+
 grpc::ServerWriteReactor<v1::WatchResponse>* QueryService::Watch(
     grpc::CallbackServerContext* context, const v1::WatchRequest* request) {
-  return StartWatch<v1::WatchResponse>("Watch", context, hub_.bell(), [&](const auto& stream) {
-    return BeginWatch(*context, *request, stream);
-  });
+  return StartWatch<v1::WatchResponse>("Watch", context, hub_.bell(),
+                                       [&](const auto& stream, RunningQueries::Entry* entry) {
+                                         return BeginWatch(*context, *request, stream, entry);
+                                       });
 }
 
 absl::Status QueryService::BeginWatch(const grpc::CallbackServerContext& context,
                                       const v1::WatchRequest& request,
-                                      std::shared_ptr<WatchStream> stream) {
+                                      std::shared_ptr<WatchStream> stream,
+                                      RunningQueries::Entry* entry) {
   std::function<absl::Status()> recheck;
   const Scope scope = {&request.selector().job(), "selector.job"};
   const auto rights = AdmitWatch(context, scope, &recheck);
   if (!rights.ok()) return rights.status();
   const auto plan = MakeWatchPlan(request, limits().max_series());
   if (!plan.ok()) return plan.status();
+  ListWatch({"Watch", &context, rights->get(), scope.job, &stream->control()}, entry);
   return AdmissionStatus(workers_.Run([this, plan = *plan, recheck, stream] {
     metrics_.Began();
     hub_.Begin(plan, recheck, stream);
@@ -113,16 +124,21 @@ grpc::ServerWriteReactor<v1::WatchConditionsResponse>* QueryService::WatchCondit
     grpc::CallbackServerContext* context, const v1::WatchConditionsRequest* request) {
   return StartWatch<v1::WatchConditionsResponse>(
       "WatchConditions", context, condition_watches_.bell(),
-      [&](const auto& stream) { return BeginConditionWatch(*context, *request, stream); });
+      [&](const auto& stream, RunningQueries::Entry* entry) {
+        return BeginConditionWatch(*context, *request, stream, entry);
+      });
 }
 
 absl::Status QueryService::BeginConditionWatch(const grpc::CallbackServerContext& context,
                                                const v1::WatchConditionsRequest& request,
-                                               std::shared_ptr<ConditionWatchStream> stream) {
+                                               std::shared_ptr<ConditionWatchStream> stream,
+                                               RunningQueries::Entry* entry) {
   std::function<absl::Status()> recheck;
   const auto rights = AdmitWatch(context, {&request.job(), "job"}, &recheck);
   if (!rights.ok()) return rights.status();
   TACHO_ASSIGN_OR_RETURN(auto filter, ConditionFilter::Create(request));
+  ListWatch({"WatchConditions", &context, rights->get(), &request.job(), &stream->control()},
+            entry);
   condition_watches_.Begin(std::move(filter), *rights, std::move(recheck), std::move(stream));
   return absl::OkStatus();
 }

@@ -167,7 +167,7 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
     size_t bytes = 0;
   };
 
-  // What is held back, and the status behind it.
+  // Sends the message that is held back, and the status behind it.
   void WriteLast(const grpc::Status& status) {
     if (!security::IsInProcess(*context_)) {
       return this->StartWriteAndFinish(&held_, grpc::WriteOptions(), status);

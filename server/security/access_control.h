@@ -21,7 +21,7 @@
 
 namespace tacho::server::security {
 
-// What a peer shows.
+// The proofs that a peer shows.
 struct Credentials {
   std::string token;  // Empty: none.
   std::optional<PeerCertificate> certificate;
@@ -89,7 +89,7 @@ class AccessControl final : public process::Reloadable {
   RulesPtr rules() const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<Caller> Look(const Credentials& shown) const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Refuse(absl::Status status, const Credentials& shown) const;
-  // What the rules give to what it shows.
+  // The rights that the rules give for what it shows.
   absl::StatusOr<RightsPtr> FindRights(const AccessRules& rules, const Caller& caller) const;
   // `caller` with its rights and their expiry.
   absl::StatusOr<Caller> Resolve(const RulesPtr& rules, Caller caller) const;

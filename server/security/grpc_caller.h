@@ -9,7 +9,7 @@
 
 namespace tacho::server::security {
 
-// What the call's metadata and connection show; of a call of the HTTP port, what its request and
+// Shown by the call's metadata and connection; for a call of the HTTP port, by its request and
 // its connection there showed.
 Credentials CredentialsOf(const grpc::CallbackServerContext& context);
 

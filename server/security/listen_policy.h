@@ -1,4 +1,4 @@
-// What must be configured before a port is opened to other machines.
+// Checks the configuration before a port is opened to other machines.
 #pragma once
 
 #include <functional>

@@ -19,7 +19,8 @@ absl::string_view PatternOf(const JobPattern& pattern) {
 constexpr char kTokenPrefix[] = "token:";
 constexpr char kCertificatePrefix[] = "certificate:";
 
-// For a sentence. What has neither prefix is shown as it is: the store may come from elsewhere.
+// For a sentence. An owner without either prefix is shown as it is: the store may come from
+// elsewhere.
 std::string PhraseOf(absl::string_view owner) {
   if (absl::ConsumePrefix(&owner, kTokenPrefix)) return absl::StrCat("the token \"", owner, "\"");
   if (absl::ConsumePrefix(&owner, kCertificatePrefix)) {

@@ -1,4 +1,4 @@
-// What one caller may do, by its token or its client certificate.
+// The rights of one caller, by its token or its client certificate.
 #pragma once
 
 #include <memory>
@@ -36,7 +36,7 @@ class Rights {
     bool read = false;
     bool admin = false;
     JobPattern jobs;  // Anchored at both ends. Null: every job.
-    // Who has the agent_ids that these rights are the first to use: TokenOwner() or
+    // The owner of the agent_ids that these rights are the first to use: TokenOwner() or
     // CertificateOwner(). The store keeps it. Empty: these rights never own an id.
     std::string owner;
     std::string agent_id;  // The only one that may be used; empty: any.

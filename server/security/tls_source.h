@@ -31,7 +31,7 @@ struct TlsMaterial {
   std::string client_ca_pem;  // Empty: clients are not asked for certificates.
   // As OpenSSL wants it. Only the last two may be null, without client_ca.
   config::OpenSslPtr<X509> certificate{nullptr, X509_free};
-  config::Certificates chain;  // What follows the certificate in its file.
+  config::Certificates chain;  // The certificates behind it in its file.
   config::OpenSslPtr<EVP_PKEY> key{nullptr, EVP_PKEY_free};
   config::OpenSslPtr<X509_STORE> client_store{nullptr, X509_STORE_free};
   config::Certificates client_authorities;

@@ -1,4 +1,4 @@
-// What TensorBoard calls experiments and runs, in our words: an experiment is a choice of jobs, a
+// Translates the experiments and runs of TensorBoard: an experiment is a choice of jobs, a
 // run is one attempt of a job.
 #pragma once
 

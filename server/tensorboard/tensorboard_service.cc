@@ -98,10 +98,10 @@ grpc::ServerUnaryReactor* TensorBoardService::Answer(const char* method,
     return work(world);
   };
   const absl::Status taken =
-      rights.ok()
-          ? queries_->RunOnWorker(
-                method, [rights = *rights, run](const auto&) { return run(*rights); }, finish)
-          : rights.status();
+      rights.ok() ? queries_->RunOnWorker(
+                        {method, context, rights->get(), nullptr, &call->control()},
+                        [rights = *rights, run](const auto&) { return run(*rights); }, finish)
+                  : rights.status();
   if (!taken.ok()) finish(taken);
   return call;
 }

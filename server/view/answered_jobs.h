@@ -18,8 +18,8 @@ using JobNames = std::vector<std::string>;  // Ascending.
 
 // Which jobs an answer had, by its revision: what tells a reader which jobs are gone, and which
 // have come although nothing of them changed. Readers that ask for the same, with the same rights,
-// share it. What was not asked for lately is forgotten; its readers get a complete answer.
-// Thread-safe.
+// share it. Answers that nobody asked for lately are forgotten; their readers get a complete
+// answer. Thread-safe.
 class AnsweredJobs {
  public:
   explicit AnsweredJobs(size_t max_bytes = size_t{16} << 20) : max_bytes_(max_bytes) {}

@@ -1,6 +1,7 @@
-// An answer has the jobs that match, in the fleet's order. Of those that the reader has already, it
-// leaves out what has not changed since. A revision is the fleet's with a mark of the question, so
-// that the revision of another question, of another reader or of another process is not known.
+// An answer has the jobs that match, in the fleet's order. It
+// leaves out those that the reader has already and that have not changed since. A revision is the
+// fleet's with a mark of the question, so that the revision of another question, of another reader
+// or of another process is not known.
 #include "server/view/fleet_answer.h"
 
 #include <algorithm>
@@ -15,17 +16,17 @@
 #include "server/errors/grpc_status.h"
 #include "server/query/lists/conditions_query.h"
 #include "server/query/lists/goodput_query.h"
-#include "server/query/lists/job_filter.h"
 #include "server/query/read/job_marks.h"
 
 namespace tacho::server::view {
 namespace {
 
 constexpr int kMaxConditionsShown = 3;
-constexpr int kMarkBits = 20;  // Of a revision, which a look a second keeps below 2^53.
+constexpr int kMarkBits = 20;  // One look a second keeps a revision with them below 2^53.
 constexpr uint64_t kMarkMask = (uint64_t{1} << kMarkBits) - 1;
 
-// What makes two answers comparable: all of the request but the revision, and the rights.
+// Two answers are comparable if these are equal: all of the request but the revision, and the
+// rights.
 std::string QuestionOf(const v1::FleetRequest& request, const security::Rights& rights,
                        uint64_t salt) {
   v1::FleetRequest asked = request;
@@ -161,7 +162,7 @@ JobNames NamesOf(const std::vector<FleetRowPtr>& rows) {
 
 }  // namespace
 
-absl::Status CheckFleetRequest(const v1::FleetRequest& request) {
+absl::StatusOr<FleetPlan> MakeFleetPlan(const v1::FleetRequest& request) {
   if (request.spark_points() > kMaxSparkPoints) {
     return errors::InvalidFieldError("spark_points", absl::StrCat("is at most ", kMaxSparkPoints));
   }
@@ -172,16 +173,16 @@ absl::Status CheckFleetRequest(const v1::FleetRequest& request) {
     return errors::InvalidFieldError("attributes",
                                      absl::StrCat("at most ", kMaxFleetAttributes, " names"));
   }
-  return query::JobFilter::Create(request).status();
+  TACHO_ASSIGN_OR_RETURN(auto filter, query::JobFilter::Create(request));
+  return FleetPlan{request, std::move(filter)};
 }
 
-absl::Status AnswerFleet(const storage::Store& store, const Fleet& fleet,
-                         const v1::FleetRequest& request, const security::Rights& rights,
-                         uint64_t salt, const query::QueryControl& control, AnsweredJobs* answered,
+absl::Status AnswerFleet(const storage::Store& store, const Fleet& fleet, const FleetPlan& plan,
+                         const security::Rights& rights, uint64_t salt,
+                         const query::QueryControl& control, AnsweredJobs* answered,
                          v1::FleetResponse* response) {
-  TACHO_RETURN_IF_ERROR(CheckFleetRequest(request));
-  TACHO_ASSIGN_OR_RETURN(const auto filter, query::JobFilter::Create(request));
-  TACHO_ASSIGN_OR_RETURN(auto rows, MatchingRows(store, fleet, filter, rights, control));
+  const v1::FleetRequest& request = plan.request;
+  TACHO_ASSIGN_OR_RETURN(auto rows, MatchingRows(store, fleet, plan.filter, rights, control));
   FillTotals(rows, response->mutable_totals());
   if (fleet.chips_idle.has_value() && rights.MayTouch(kHostsJob)) {
     response->mutable_totals()->set_chips_idle(*fleet.chips_idle);

@@ -1,5 +1,5 @@
 // A look compares each job's summary with the one that its row was made from, so that a job with
-// nothing new costs a look-up. What needs the index or the disk is asked only where it may have
+// nothing new costs a look-up. The index and the disk are asked only where their answer may have
 // changed: JobSummary::told counts the events and attributes that no other field shows.
 #include "server/view/fleet_board.h"
 

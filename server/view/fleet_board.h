@@ -67,10 +67,10 @@ class FleetBoard {
     absl::Time facts_at;             // When the disk or the index was last asked.
     absl::Time moved_at;             // When the row was last made.
     bool judged_anew = true;         // A condition has changed.
-    uint64_t counted_series = 0;     // Of the job, when its own chips were counted.
-    uint32_t own_chips = 0;          // Of the job's own series.
+    uint64_t counted_series = 0;     // The job had so many when its own chips were counted.
+    uint32_t own_chips = 0;          // From the job's own series.
     uint64_t chips_version = 0;      // FleetChips' of the row.
-    std::vector<std::string> hosts;  // Of a running job.
+    std::vector<std::string> hosts;  // Only a running job has some.
   };
 
   absl::Status LookAgain(absl::Time now, const query::QueryControl& control)

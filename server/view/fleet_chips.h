@@ -14,7 +14,7 @@
 
 namespace tacho::server::view {
 
-// What agents record of machines is filed under this job.
+// Agents file what they record of machines under this job.
 inline constexpr absl::string_view kHostsJob = "hosts";
 
 // Not thread-safe.
@@ -45,7 +45,7 @@ class FleetChips {
   absl::flat_hash_map<std::string, uint32_t> chips_;  // By host.
   absl::flat_hash_map<std::string, Host> hosts_;
   absl::Time looked_ = absl::InfinitePast();
-  uint64_t series_ = 0;  // Of the job, when its chips were counted.
+  uint64_t series_ = 0;  // The job had so many when its chips were counted.
   uint64_t version_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // A cell keeps all that any of the values needs: the row that is being read is small enough for
-// that. Of the other rows only the value that was asked for is kept.
+// that. The other rows keep only the value that was asked for.
 #include "server/view/matrix_cells.h"
 
 #include <algorithm>

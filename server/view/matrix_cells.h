@@ -26,8 +26,8 @@ struct MatrixCell {
   std::pair<int64_t, int64_t> last_at;  // Its position and time.
 
   bool empty() const { return finite == 0 && !non_finite; }
-  // MIN, MAX, AVG or LAST, NaN without a finite sample. What a float cannot hold becomes its
-  // largest.
+  // MIN, MAX, AVG or LAST, NaN without a finite sample. A value that a float cannot hold becomes
+  // its largest.
   float Value(v1::BucketValue value) const;
 };
 
@@ -64,7 +64,7 @@ class MatrixRowCells {
 // The finished cells of all rows. Not thread-safe.
 class MatrixTable {
  public:
-  // What follows from the cells of a row.
+  // Derived from the cells of a row.
   struct Row {
     uint32_t first_column = 0;
     uint32_t last_column = 0;

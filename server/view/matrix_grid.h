@@ -25,8 +25,8 @@ class MatrixSurvey {
  public:
   explicit MatrixSurvey(bool by_step) : by_step_(by_step) {}
 
-  // What it needs of the next chunk: along steps the samples, until no step is left out between
-  // two; then summaries with step bounds.
+  // The samples or summaries that it needs of the next chunk: along steps the samples, until no
+  // step is left out between two; then summaries with step bounds.
   const storage::Want& wanted() const;
   void Add(const storage::Chunk& chunk);
   void EndSeries();
@@ -51,7 +51,7 @@ class MatrixSurvey {
 
   // Along time, in ns: from one sample to the next, of each chunk of the series.
   std::vector<uint64_t> chunk_intervals_ns_;
-  uint64_t row_interval_ns_ = 0;            // Of its densest series; 0: none is known.
+  uint64_t row_interval_ns_ = 0;            // That of its densest series; 0: none is known.
   std::vector<uint64_t> row_intervals_ns_;  // Those that are known.
 };
 

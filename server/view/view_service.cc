@@ -16,6 +16,10 @@
 namespace tacho::server::view {
 namespace {
 
+constexpr size_t kMostRunning = 1000;
+// A call of Collector takes some milliseconds, so more of them at once are no people.
+constexpr uint32_t kOwnThreads = 4;
+
 FleetBoardOptions BoardOptions(const ViewServiceOptions& options) {
   const query::QueryServiceOptions& queries = options.queries->options();
   FleetBoardOptions board;
@@ -30,7 +34,7 @@ FleetBoardOptions BoardOptions(const ViewServiceOptions& options) {
 }  // namespace
 
 ViewService::ViewService(ViewServiceOptions options)
-    : options_(std::move(options)), fleet_(BoardOptions(options_)) {}
+    : options_(std::move(options)), fleet_(BoardOptions(options_)), own_workers_(kOwnThreads) {}
 
 template <typename Work>
 grpc::ServerUnaryReactor* ViewService::Answer(const char* method,
@@ -46,7 +50,9 @@ grpc::ServerUnaryReactor* ViewService::Answer(const char* method,
     return work(**rights, call->control());
   };
   const absl::Status taken =
-      rights.ok() ? queries->RunOnWorker(method, run, finish) : rights.status();
+      rights.ok() ? queries->RunOnWorker(
+                        {method, context, rights->get(), nullptr, &call->control()}, run, finish)
+                  : rights.status();
   if (!taken.ok()) finish(taken);
   return call;
 }
@@ -57,12 +63,12 @@ grpc::ServerUnaryReactor* ViewService::Fleet(grpc::CallbackServerContext* contex
   return Answer("view.Fleet", context,
                 [this, request, response](const security::Rights& rights,
                                           const query::QueryControl& control) -> absl::Status {
-                  TACHO_RETURN_IF_ERROR(CheckFleetRequest(*request));
+                  TACHO_ASSIGN_OR_RETURN(const auto plan, MakeFleetPlan(*request));
                   TACHO_ASSIGN_OR_RETURN(const auto fleet, fleet_.Look(control));
                   const query::QueryServiceOptions& queries = options_.queries->options();
                   response->set_clock_unix_ns(absl::ToUnixNanos(queries.now()));
-                  return AnswerFleet(*queries.store, *fleet, *request, rights, options_.salt,
-                                     control, &answered_, response);
+                  return AnswerFleet(*queries.store, *fleet, plan, rights, options_.salt, control,
+                                     &answered_, response);
                 });
 }
 
@@ -86,7 +92,9 @@ grpc::ServerWriteReactor<v1::MatrixResponse>* ViewService::Matrix(
     return status.ok() ? sent : query::WithoutOtherNames(status, **rights, job);
   };
   const absl::Status taken =
-      rights.ok() ? queries->RunOnWorker("view.Matrix", run, finish) : rights.status();
+      rights.ok() ? queries->RunOnWorker(
+                        {"view.Matrix", context, rights->get(), job, &call->control()}, run, finish)
+                  : rights.status();
   if (!taken.ok()) finish(taken);
   return call;
 }
@@ -121,16 +129,36 @@ absl::Status ViewService::AnswerWhoAmI(const grpc::CallbackServerContext& contex
   }
   response->set_version(options_.version);
   response->set_clock_unix_ns(absl::ToUnixNanos(queries.now()));
+  if (options_.page_url) response->set_page_url(options_.page_url());
   return absl::OkStatus();
 }
 
 grpc::ServerUnaryReactor* ViewService::Collector(grpc::CallbackServerContext* context,
                                                  const v1::CollectorRequest* /*request*/,
                                                  v1::CollectorResponse* response) {
-  return Answer("view.Collector", context,
-                [this, response](const security::Rights& rights, const query::QueryControl&) {
-                  return AnswerCollector(rights, response);
-                });
+  query::QueryService* const queries = options_.queries;
+  grpc::ServerUnaryReactor* const call = context->DefaultReactor();
+  const auto finish = [queries, call](const absl::Status& status) {
+    queries->CountAnswer("view.Collector", status);
+    call->Finish(errors::ToGrpcStatus(status, queries->NextSpread()));
+  };
+  const auto rights = queries->Admit("view.Collector", *context, {});
+  if (!rights.ok()) {  // Counted already.
+    call->Finish(errors::ToGrpcStatus(rights.status(), queries->NextSpread()));
+    return call;
+  }
+  const auto run = [=, this] {
+    finish(queries->draining() ? errors::Draining() : AnswerCollector(**rights, response));
+  };
+  const auto taken = own_workers_.Run(run);
+  if (taken == query::WorkerPool::Admission::kClosed) {
+    finish(errors::Draining());
+  } else if (taken == query::WorkerPool::Admission::kFull) {
+    finish(
+        errors::ErrorOf(errors::Failure::kOverloaded,
+                        absl::StrCat(kOwnThreads, " calls of Collector are at work: try again")));
+  }
+  return call;
 }
 
 absl::Status ViewService::AnswerCollector(const security::Rights& rights,
@@ -150,6 +178,17 @@ absl::Status ViewService::AnswerCollector(const security::Rights& rights,
   response->set_queries_limit(limits.max_concurrent());
   response->set_watches(queries.open_watches());
   response->set_watches_limit(limits.max_watches());
+  const bool has_names = queries.options().access != nullptr && queries.options().access->enabled();
+  for (const query::RunningQuery& one : queries.running().Oldest(kMostRunning)) {
+    v1::RunningQuery* const to = response->add_running();
+    to->set_method(one.method);
+    if (has_names) to->set_caller(one.caller);
+    to->set_peer(one.peer);
+    to->set_job(one.job);
+    to->set_began_unix_ns(absl::ToUnixNanos(one.began));
+    to->set_samples_read(one.samples_read);
+    to->set_watch(one.watch);
+  }
   return absl::OkStatus();
 }
 

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "server/goodput/goodput_board.h"
 #include "server/query/query_service.h"
+#include "server/query/worker_pool.h"
 #include "server/security/rights.h"
 #include "server/view/answered_jobs.h"
 #include "server/view/fleet_board.h"
@@ -21,6 +22,8 @@ struct ViewServiceOptions {
   query::QueryService* queries = nullptr;  // Not owned; must outlive the service, as `goodput`.
   const goodput::GoodputBoard* goodput = nullptr;  // Null: rows have no figures.
   std::string version;
+  // As WhoAmIResponse.page_url. Called from any thread. May be null.
+  std::function<std::string()> page_url;
   uint64_t salt = 0;  // Differs at each start: see AnswerFleet().
   // All but what the query service knows. Called from any thread; may block. May be null.
   std::function<void(v1::CollectorResponse*)> fill_collector;
@@ -28,8 +31,8 @@ struct ViewServiceOptions {
 
 // Thread-safe. A call is a query, as those of QueryService: it needs the role read, sees the jobs
 // of its caller, takes one of query.max_concurrent workers, ends at query.timeout, and is drained
-// and counted by `queries`. Only WhoAmI needs neither a role nor a worker: a page asks it to find
-// out why it gets nothing else.
+// and counted by `queries`. Two calls explain why others fail, so they take no such worker: WhoAmI,
+// which needs no role either, and Collector, which has threads of its own.
 class ViewService final : public v1::View::CallbackService {
  public:
   explicit ViewService(ViewServiceOptions options);
@@ -60,6 +63,7 @@ class ViewService final : public v1::View::CallbackService {
   const ViewServiceOptions options_;
   FleetBoard fleet_;
   AnsweredJobs answered_;
+  query::WorkerPool own_workers_;  // Last: what runs on them uses the others.
 };
 
 }  // namespace tacho::server::view

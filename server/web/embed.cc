@@ -16,25 +16,9 @@
 #include <sstream>
 #include <string>
 
+#include "server/web/file_types.h"
+
 namespace {
-
-struct FileType {
-  const char* ending;
-  const char* content_type;
-};
-
-constexpr FileType kTypes[] = {
-    {".html", "text/html; charset=utf-8"},   {".js", "text/javascript; charset=utf-8"},
-    {".css", "text/css; charset=utf-8"},     {".svg", "image/svg+xml"},
-    {".md", "text/markdown; charset=utf-8"}, {".txt", "text/plain; charset=utf-8"},
-};
-
-const char* ContentType(const std::string& path) {
-  for (const FileType& type : kTypes) {
-    if (path.ends_with(type.ending)) return type.content_type;
-  }
-  return nullptr;
-}
 
 // Names such as app-XQA5S3UF.js change with what is in the file.
 bool HasHash(const std::string& path) {
@@ -104,7 +88,7 @@ int main(int argc, char** argv) {
     std::ifstream in(file, std::ios::binary);
     const std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
     if (!in) return Fail("cannot read " + file);
-    const char* type = ContentType(path);
+    const char* type = tacho::server::web::FileTypeOf(path);
     if (type == nullptr) return Fail("no content type is known for " + path);
     const std::optional<std::string> packed = Pack(bytes);
     if (!packed) return Fail("zlib could not pack " + file);

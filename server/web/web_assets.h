@@ -13,7 +13,7 @@ struct WebAsset {
   absl::string_view content_type;
   absl::string_view etag;  // With its quotes.
   absl::string_view gzip;  // Its bytes, packed.
-  size_t size = 0;         // Of the bytes as they were.
+  size_t size = 0;         // Their number before they were packed.
   bool immutable = false;  // Its name has a hash of what is in it.
 };
 

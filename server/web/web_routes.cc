@@ -21,6 +21,7 @@
 #include "server/http/browser_guard.h"
 #include "server/http/content.h"
 #include "server/http/http_message.h"
+#include "server/web/file_types.h"
 #include "server/web/web_assets.h"
 
 namespace tacho::server::web {
@@ -117,19 +118,12 @@ std::optional<std::string> ReadFile(const std::filesystem::path& file) {
   return bytes;
 }
 
-std::string TypeOf(absl::string_view path) {
-  if (absl::EndsWith(path, ".html")) return "text/html; charset=utf-8";
-  if (absl::EndsWith(path, ".js")) return "text/javascript; charset=utf-8";
-  if (absl::EndsWith(path, ".css")) return "text/css; charset=utf-8";
-  if (absl::EndsWith(path, ".svg")) return "image/svg+xml";
-  return "text/plain; charset=utf-8";
-}
-
 HttpResponse FileAnswer(const WebOptions& options, absl::string_view path) {
   if (!IsPlainName(path)) return NoFile(path);
   auto bytes = ReadFile(std::filesystem::path(options.directory) / std::string(path));
   if (!bytes) return NoFile(path);
-  return {.content_type = TypeOf(path),
+  const char* const type = FileTypeOf(std::string(path));
+  return {.content_type = type == nullptr ? "text/plain; charset=utf-8" : type,
           .body = *std::move(bytes),
           .headers = {{"Cache-Control", kAskAgain}}};
 }
@@ -175,7 +169,8 @@ std::vector<http::Route> WebRoutes(const WebOptions& options) {
   without_slash.path = "/ui";
   without_slash.audience = http::Audience::kPage;
   // Relative, for a collector behind a proxy that gives it a folder.
-  without_slash.handler = [](const HttpRequest&) {
+  without_slash.handler = [options](const HttpRequest&) {
+    if (!HasPage(options)) return NoFile("");
     return HttpResponse{.status = 303, .body = "see /ui/\n", .headers = {{"Location", "ui/"}}};
   };
   return {std::move(files), std::move(without_slash)};

@@ -27,7 +27,7 @@ absl::Status CheckWebDirectory(const WebOptions& options, absl::string_view list
 // /ui/  the page; its files below. The files hold no data, so they need no token. A name with a
 //       hash may be kept for ever; everything else has an ETag, and is asked for again (304).
 //       404 for what is not there, and for all if the collector is built without the page.
-// /ui   303 to /ui/
+// /ui   303 to /ui/; 404 without the page
 std::vector<http::Route> WebRoutes(const WebOptions& options);
 
 }  // namespace tacho::server::web

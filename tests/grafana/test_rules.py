@@ -146,6 +146,8 @@ class RulesTest(unittest.TestCase):
         for board in self.boards:
             reached = set()
             for url in links_of(board):
+                if url.startswith("${page:raw}"):
+                    continue
                 address = urllib.parse.urlsplit(url)
                 self.assertTrue(address.path.startswith("/d/"), url)
                 uid = address.path.removeprefix("/d/")
@@ -154,7 +156,23 @@ class RulesTest(unittest.TestCase):
                     self.assertIn(name, known[uid], url)
             self.assertEqual(reached, set(known) - {board["uid"]} | (reached & {board["uid"]}))
             for link in board["links"]:
+                if link["title"] == "Page":
+                    continue
                 self.assertTrue(link["includeVars"] and link["keepTime"], link["title"])
+
+    def test_links_lead_to_screens_of_the_page(self):
+        pages = os.path.join(boards.REPOSITORY, "client/web/src/app/shell.tsx")
+        with open(pages) as file:
+            shell = file.read()
+        for board in self.boards:
+            self.assertIn("page", boards.variables(board))
+            urls = [url for url in links_of(board) if url.startswith("${page:raw}")]
+            self.assertGreaterEqual(len(urls), 1, board["uid"])
+            for url in urls:
+                screen = re.fullmatch(r"\$\{page:raw\}#/(\w*)(?:/\$\{\w.*)?", url)[1]
+                self.assertRegex(shell, rf"\b{screen or 'fleet'}\b", url)
+            (link,) = [link for link in board["links"] if link["title"] == "Page"]
+            self.assertTrue(link["targetBlank"] and not link["includeVars"], link)
 
     def test_tables_name_each_column_after_what_a_query_returns(self):
         def check(panel):

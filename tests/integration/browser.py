@@ -10,7 +10,6 @@ import json
 import os
 import pathlib
 import select
-import shutil
 import subprocess
 import tempfile
 import time
@@ -30,10 +29,6 @@ ARGUMENTS = (
     "--font-render-hinting=none",
 )
 WAIT_SECONDS = 30.0
-
-
-def find_browser() -> str | None:
-    return next((path for name in BINARIES if (path := shutil.which(name))), None)
 
 
 class BrowserError(Exception):
@@ -225,7 +220,7 @@ class Page:
 
     def press(self, key: str, control: bool = False, shift: bool = False) -> None:
         codes = {"Enter": 13, "Tab": 9, "Escape": 27, "ArrowDown": 40, "ArrowUp": 38}
-        codes |= {"ArrowLeft": 37, "ArrowRight": 39}
+        codes |= {"ArrowLeft": 37, "ArrowRight": 39, "Home": 36, "End": 35}
         code = codes.get(key, ord(key.upper()) if len(key) == 1 else 0)
         modifiers = 2 * control + 8 * shift
         common = {"key": key, "windowsVirtualKeyCode": code, "modifiers": modifiers}
@@ -257,6 +252,26 @@ class Page:
                 y=place[1],
                 button="left",
                 clickCount=1,
+            )
+
+    def drag(self, selector: str, begin: float, end: float) -> None:
+        """From one part of the element's width to another, with the mouse."""
+        place = self.js(
+            f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
+            " e.scrollIntoView({block: 'center'}); const r = e.getBoundingClientRect();"
+            " return [r.left, r.width, r.top + r.height / 2]; })()"
+        )
+        steps = [("mousePressed", begin)]
+        steps += [("mouseMoved", begin + (end - begin) * i / 8) for i in range(1, 9)]
+        for kind, part in [*steps, ("mouseReleased", end)]:
+            self.call(
+                "Input.dispatchMouseEvent",
+                type=kind,
+                x=place[0] + place[1] * part,
+                y=place[2],
+                button="left",
+                buttons=int(kind != "mouseReleased"),
+                clickCount=int(kind != "mouseMoved"),
             )
 
     def hash(self) -> str:

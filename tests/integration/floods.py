@@ -10,6 +10,7 @@ import resource
 import socket
 import struct
 import sys
+import threading
 import time
 
 import http2
@@ -43,6 +44,7 @@ class Attack:
         self.sent = 0
         self.seen = {}
         self._open = []
+        self._sockets = []
 
     def connect(self, **options):
         """The next connection; one that is turned away is a pause."""
@@ -59,6 +61,8 @@ class Attack:
             return connection
 
     def finish(self):
+        for one in self._sockets:
+            one.close()
         for connection in self._open:
             self.sent += connection.sent
             if connection.goaway:
@@ -376,6 +380,174 @@ class Attack:
         self.seen["refused"] = refused
         for s in held:
             s.close()
+
+
+    # The API of the page.
+
+    def _http(self, n=0):
+        """A connection from one of 250 addresses."""
+        host, port = self.http.rsplit(":", 1)
+        source = ("127.0.1.%d" % (n % 250 + 1), 0)
+        s = socket.create_connection((host, int(port)), timeout=10, source_address=source)
+        self._sockets.append(s)
+        return s
+
+    def _post(self, s, method, body, kind="application/json", length=None, extra=""):
+        length = len(body) if length is None else length
+        head = (
+            f"POST /tacho.v1.{method} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {kind}\r\n"
+            f"Content-Length: {length}\r\n{extra}\r\n"
+        )
+        s.sendall(head.encode() + body)
+        self.sent += len(head) + len(body)
+
+    def _answer(self, s):
+        """(status, first bytes of the body); the status is 0 if the server hung up."""
+        try:
+            data = s.recv(4096)
+            while data and b"\r\n\r\n" not in data:
+                more = s.recv(4096)
+                if not more:
+                    break
+                data += more
+        except OSError:
+            return 0, b""
+        if not data.startswith(b"HTTP/1.1 "):
+            return 0, b""
+        head, _, body = data.partition(b"\r\n\r\n")
+        if not body:
+            try:
+                body = s.recv(4096)
+            except OSError:
+                pass
+        return int(data[9:12]), body
+
+    def _count(self, status, body):
+        key = str(status) if status else "hung_up"
+        answers = self.seen.setdefault("answers", {})
+        answers[key] = answers.get(key, 0) + 1
+        if status >= 400 and len(body.split()) < 4:
+            self.seen.setdefault("without_words", []).append((status, body[:80].decode(errors="replace")))
+
+    def _raise_file_limit(self):
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+    def api_watches(self):
+        """3,000 watches of a job over HTTP, from 250 addresses; nobody reads on."""
+        self._raise_file_limit()
+        watch = b'{"selector": {"job": "honest"}}'
+        asked = []
+        for n in range(3000):
+            s = self._http(n)
+            try:
+                self._post(s, "Query/Watch", watch)
+            except OSError:
+                pass
+            asked.append(s)
+        lines = {}
+        for s in asked:
+            s.settimeout(2)
+            status, body = self._answer(s)
+            self._count(status, body)
+            if status == 200:
+                kind = "refused" if b'"error"' in body else "watching"
+                lines[kind] = lines.get(kind, 0) + 1
+        self.seen["streams"] = lines
+        while self.going():
+            time.sleep(0.1)
+
+    def api_posts(self):
+        """80 threads of as many addresses post queries as fast as they are answered."""
+        body = b'{"selector": {"job": "honest", "metrics": ["loss"]}, "maxPoints": 10}'
+
+        def post(n):
+            s = None
+            while self.going():
+                try:
+                    s = s or self._http(n)
+                    self._post(s, "Query/Range", body)
+                    data = s.recv(1 << 16)
+                    while data and not data.endswith(b"0\r\n\r\n") and b"Content-Length" not in data:
+                        data += s.recv(1 << 16)
+                    status = int(data[9:12]) if data else 0
+                    with lock:
+                        self._count(status, data.partition(b"\r\n\r\n")[2])
+                    if not data or b"Connection: close" in data:
+                        s.close()
+                        s = None
+                except OSError:
+                    s = None
+
+        lock = threading.Lock()
+        threads = [threading.Thread(target=post, args=(n,)) for n in range(80)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def api_slow_bodies(self):
+        """400 bodies of which a byte a second comes."""
+        held = []
+        for n in range(400):
+            s = self._http(n)
+            self._post(s, "Query/ListJobs", b"{", length=200_000)
+            held.append(s)
+        while self.going():
+            for s in held:
+                try:
+                    s.sendall(b" ")
+                    self.sent += 1
+                except OSError:
+                    pass
+            time.sleep(1)
+        for s in held:
+            s.settimeout(2)
+            self._count(*self._answer(s))
+
+    def api_wrong_bodies(self):
+        """Bodies that are too long, packed, cut, nested, or of no known kind."""
+        stream = "application/connect+proto"
+        most = 256 << 10
+        deep = b'{"matchers": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+        cases = {
+            "huge": ("Query/ListJobs", b"x" * 65536, "application/json", 1 << 40, ""),
+            "too_long": ("Query/ListJobs", b" " * (most + 1), "application/json", None, ""),
+            "no_length": ("Query/ListJobs", b"5\r\nhello\r\n0\r\n\r\n", "application/json", "-", ""),
+            "packed": ("Query/ListJobs", gzip.compress(bytes(1 << 20)), "application/json", None,
+                       "Content-Encoding: gzip\r\n"),
+            "packed_stream": ("Query/Range", b"\1\0\0\0\0", stream, None,
+                              "Connect-Content-Encoding: gzip\r\n"),
+            "unknown_kind": ("Query/ListJobs", b"a=1", "application/x-www-form-urlencoded", None, ""),
+            "deep": ("Query/ListJobs", deep, "application/json", None, ""),
+            "no_utf8": ("Query/GetJob", b'{"job": "\xff\xfe"}', "application/json", None, ""),
+            "wrong_proto": ("Query/GetJob", b"\x0b" * most, "application/proto", None, ""),
+            "many": ("Query/ListJobs", b'{"tags": [' + b'"",' * 80_000 + b'""]}', "application/json",
+                     None, ""),
+            "cut_envelope": ("Query/Range", b"\0\xff\xff\xff\xff", stream, None, ""),
+            "written": ("Ingest/Stream", b"{}", "application/json", None, ""),
+        }  # fmt: skip
+        found = {}
+        while self.going():
+            for name, (method, body, kind, length, extra) in cases.items():
+                s = self._http()
+                try:
+                    if length == "-":
+                        extra, length = "Transfer-Encoding: chunked\r\n", 0
+                        head = (f"POST /tacho.v1.{method} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                                f"Content-Type: {kind}\r\n{extra}\r\n")  # fmt: skip
+                        s.sendall(head.encode() + body)
+                    else:
+                        self._post(s, method, body, kind, length, extra)
+                except OSError:
+                    pass
+                status, said = self._answer(s)
+                self._count(status, said)
+                found.setdefault(name, {}).setdefault(str(status), 0)
+                found[name][str(status)] += 1
+                self._sockets.remove(s)
+                s.close()
+        self.seen["cases"] = found
 
 
 def main():

@@ -34,12 +34,12 @@ def shared_data(folder):
     return path
 
 
-def tool(name):
-    """The path of a program of Prometheus or Alertmanager; skips the test without it."""
+def tool(*names):
+    """The path of the first of these programs that there is; skips the test without any."""
     path = os.environ["PATH"] + os.pathsep + os.environ.get("TACHO_TOOLS", "")
-    found = shutil.which(name, path=path)
+    found = next((one for name in names if (one := shutil.which(name, path=path))), None)
     if found is None:
-        raise unittest.SkipTest(f"no {name}: deploy/packages.sh test provides it")
+        raise unittest.SkipTest(f"no {names[0]}: deploy/packages.sh test provides it")
     return found
 
 

@@ -130,6 +130,7 @@ class AlertDeliveryTest(harness.TestCase):
     def test_an_alert_says_where_and_since_when(self):
         names = condition_names()
         self.exporter.page = "".join(info(name, 'job \\"a\\"') for name in names)
+        self.exporter.page += 'tacho_page_info{url="https://tacho.example/ui/"} 1\n'
         prometheus = self.started(Prometheus(self.directory, self.exporter.address))
         about_jobs = lambda: [  # noqa: E731
             alert for alert in prometheus.firing() if alert["labels"].get("condition") in names
@@ -147,6 +148,8 @@ class AlertDeliveryTest(harness.TestCase):
             self.assertEqual(said["step"], "4711", labels["alertname"])
             self.assertRegex(said["since"], r"^20\d\d-\d\d-\d\d \d\d:\d\d:\d\d")
             self.assertIn('job "a"', said["summary"])
+            page = "https://tacho.example/ui/#/job/job%20%22a%22?v=" + labels["condition"]
+            self.assertEqual(said["page"], page)
             for text in said.values():
                 self.assertNotRegex(text, "<no value>|<error|{{", labels["alertname"])
 

@@ -119,6 +119,9 @@ class RulesTest(harness.TestCase):
         for _, rule in rules("alert"):
             annotations = rule["annotations"]
             self.assertLessEqual({"summary", "description", "runbook_url"}, set(annotations))
+            # Each leads to a screen, unless no collector is reached or nothing is wrong.
+            without = ("TachoCollectorDown", "TachoCollectorMissing", "TachoWatchdog")
+            self.assertEqual("page" not in annotations, rule["alert"] in without, rule["alert"])
             # A condition brings its own.
             if "tacho_job_condition_info" not in rule["expr"]:
                 self.assertIn(rule["labels"]["severity"], ("critical", "warning", "none"))

@@ -72,11 +72,12 @@ class AmtoolTest(harness.TestCase):
                     found = [one for one in known if re.fullmatch(name, one)]
                     self.assertTrue(found, f"{label} {name}: no rule makes it")
 
-    def test_templates_tell_job_host_step_and_runbook(self):
+    def test_templates_tell_job_host_step_page_and_runbook(self):
         data = os.path.join(self.directory, "data.json")
         alert = {"status": "firing", "labels": condition("Diverged", host="h7", task="7"),
                  "annotations": {"summary": "Job a has <diverged>", "description": "NaN.",
-                                 "step": "4711", "runbook_url": "https://x/y.md"},
+                                 "step": "4711", "page": "https://x/ui/#/job/a",
+                                 "runbook_url": "https://x/y.md"},
                  "startsAt": "2026-11-21T20:00:00Z"}  # fmt: skip
         with open(data, "w") as file:
             document = {"status": "firing", "commonLabels": alert["labels"], "alerts": [alert]}
@@ -91,7 +92,7 @@ class AmtoolTest(harness.TestCase):
         }  # fmt: skip
         self.assertEqual(said["title"], "[FIRING 1] a TachoJobDiverged")
         for name in ("text", "html"):
-            for part in ("host h7 task 7 step 4711", "NaN.", "https://x/y.md"):
+            for part in ("host h7 task 7 step 4711", "NaN.", "https://x/ui/#/job/a", "https://x/y.md"):
                 self.assertIn(part, said[name], name)
 
 

@@ -148,6 +148,9 @@ class CliTest(harness.TestCase):
         self.assertIn(JOB, text)
         status = self.json("status", JOB)
         self.assertEqual((status["tasks"], status["last_step"]), (2, STEPS - 1))
+        page = f"/ui/#/job/{JOB}"
+        self.assertRegex(text, rf"page: +http://127\.0\.0\.1:\d+{page}")
+        self.assertIn(page, status["page_url"])
         self.assertEqual((status["planned_steps"], status["progress"]), (600, 0.5))
         latest = [task["latest"]["loss"]["value"] for task in status["tasks_seen"]]
         self.assertEqual(sorted(latest), [loss(0, STEPS - 1), loss(1, STEPS - 1)])

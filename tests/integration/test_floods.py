@@ -8,6 +8,8 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
+import urllib.request
 
 import client
 import harness
@@ -262,6 +264,57 @@ class ClientFloodTest(FloodCase):
 
     def test_http_idle(self):
         self.assertEqual(self.flood_beside_scrapes("http_idle")["refused"], 0)
+
+
+class ApiFloodTest(FloodCase):
+    """The API of the page: queries over HTTP."""
+
+    def attack(self, name, **options):
+        seen = self.flood(name, **options)
+        self.assertNotIn("without_words", seen)
+        # Afterwards a reader gets its answer.
+        harness.wait_until(lambda: self.ask() == 200, "the API answers", timeout_s=20)
+        return seen
+
+    def ask(self):
+        request = urllib.request.Request(
+            self.collector.url("/tacho.v1.Query/ListJobs"), data=b"{}",
+            headers={"Content-Type": "application/json"},
+        )  # fmt: skip
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return answer.status
+        except urllib.error.URLError as error:
+            return getattr(error, "code", None)
+
+    def test_watches(self):
+        seen = self.attack("api_watches", peak_mib=128)
+        # query.max_watches; one more of them, or of the port's calls, is told so.
+        self.assertLessEqual(seen["streams"].get("watching", 0), 256)
+        self.assertGreater(seen["streams"].get("watching", 0), 100)
+        self.assertGreater(seen["answers"].get("503", 0) + seen["streams"].get("refused", 0), 0)
+
+    def test_posts(self):
+        seen = self.attack("api_posts", peak_mib=128)
+        self.assertGreater(seen["answers"].get("200", 0), 0)
+        self.assertLessEqual(set(seen["answers"]), {"200", "503"})
+
+    def test_slow_bodies(self):
+        seen = self.attack("api_slow_bodies", seconds=14)
+        self.assertNotIn("200", seen["answers"])
+        self.assertGreater(seen["answers"].get("408", 0), 0)
+
+    def test_wrong_bodies(self):
+        cases = self.attack("api_wrong_bodies")["cases"]
+        wanted = {
+            "huge": "413", "too_long": "413", "no_length": "411", "packed": "501",
+            "packed_stream": "501", "unknown_kind": "415", "deep": "400", "no_utf8": "400",
+            "wrong_proto": "400", "many": "400", "cut_envelope": "400", "written": "404",
+        }  # fmt: skip
+        self.assertEqual({name: set(found) for name, found in cases.items()},
+                         {name: {status} for name, status in wanted.items()})  # fmt: skip
+        with open(self.collector.log) as log:
+            self.assertNotIn("libprotobuf", log.read(), "anybody could fill the log")
 
 
 if __name__ == "__main__":

@@ -96,12 +96,19 @@ class FirstSetUpTest(harness.TestCase):
         page = re.search(r"page +(http://\S+/ui/)\n", second.tail())[1]
         self.assertEqual(harness.http_get(page)[0], 200)
 
+    def test_up_names_no_page_of_a_collector_without_one(self):
+        collector = self.started(harness.Collector(self.directory, "ui: {enabled: false}\n"))
+        program = self.run_program("TACHO_CTL", "up", "--address", collector.address)
+        self.await_text(program, "Ctrl-C stops")
+        self.assertNotIn("page", program.tail())
+
     def test_up_uses_what_runs_already(self):
         collector = self.started(harness.Collector(self.directory))
         at = ["--address", collector.address]
         program = self.run_program("TACHO_CTL", "up", *at)
         self.await_text(program, "Ctrl-C stops")
         self.assertIn("A collector runs already", program.tail())
+        self.assertRegex(program.tail(), f"page +http://127.0.0.1:{collector.http}/ui/\n")
         self.assertEqual(len(self.children(program)), 1, "the agent")
         other = self.run_program("TACHO_CTL", "up", *at, "--state", f"{self.directory}/other")
         self.assertEqual(other.wait(), 0, other.tail())

@@ -193,6 +193,7 @@ class WhoTest(ViewCase):
         self.assertEqual((who.read, who.write, who.admin), (True, False, False))
         self.assertFalse(who.HasField("expires_unix_ns"))
         self.assertLess(abs(who.clock_unix_ns - time.time_ns()), 60 * SECOND)
+        self.assertEqual(who.page_url, self.collector.url("/ui/"))
         who = self.view("WhoAmI", view_pb2.WhoAmIRequest(), self.secret("agents"))
         self.assertEqual((who.name, who.read, who.write, who.jobs_pattern), ("agents", False, True, ""))
         who = self.view("WhoAmI", view_pb2.WhoAmIRequest(), self.secret("root"))
@@ -225,10 +226,34 @@ class WhoTest(ViewCase):
         self.assertEqual(code, denied)
         self.assertIn('"vision" may not read every job', text)
         self.assertEqual(self.view("Collector", view_pb2.CollectorRequest(), everything).jobs, 2)
+        self.check_what_is_at_work()
         matrix = view_pb2.MatrixRequest(selector=query_pb2.Selector(job="secret-1", metrics=["loss"]))
         with self.assertRaises(grpc.RpcError) as caught:
             list(self.view("Matrix", matrix, self.secret("vision")))
         self.assertEqual(caught.exception.code(), denied)
+
+    def check_what_is_at_work(self):
+        channel = client.connect(self.collector.address)
+        self.addCleanup(channel.close)
+        watch = query_pb2_grpc.QueryStub(channel).Watch(
+            query_pb2.WatchRequest(
+                selector=query_pb2.Selector(job="vision-1"), begin_unix_ns=time.time_ns() - 3600 * SECOND
+            ),
+            metadata=client.bearer(self.secret("vision")),
+        )
+        while not next(watch).live:
+            pass
+        seen = self.view("Collector", view_pb2.CollectorRequest(), self.secret("all")).running
+        self.assertEqual([(one.method, one.caller, one.job, one.watch) for one in seen],
+                         [("Watch", "vision", "vision-1", True)])  # fmt: skip
+        self.assertRegex(seen[0].peer, r"^ipv4:127\.0\.0\.1:\d+$")
+        self.assertEqual(seen[0].samples_read, 120)
+        self.assertLess(abs(seen[0].began_unix_ns - time.time_ns()), 60 * SECOND)
+        watch.cancel()
+        harness.wait_until(
+            lambda: not self.view("Collector", view_pb2.CollectorRequest(), self.secret("all")).running,
+            "the watch is gone",
+        )
 
     def test_without_authentication_everybody_may_do_everything(self):
         self.start(CONFIG)
@@ -244,7 +269,7 @@ class CollectorFiguresTest(ViewCase):
         figures = self.view("Collector", view_pb2.CollectorRequest())
         self.assertEqual((figures.jobs, figures.series, figures.series_limit), (1, 2, 1000))
         self.assertEqual((figures.samples_appended, figures.streams), (120, 1))
-        self.assertEqual((figures.queries, figures.queries_limit), (1, 5))
+        self.assertEqual((figures.queries, figures.queries_limit), (0, 5))
         self.assertEqual((figures.watches, figures.watches_limit), (0, 7))
         self.assertEqual((figures.not_ready, figures.draining), ("", False))
         self.assertEqual(figures.retention_ns, 90 * 86400 * SECOND)

@@ -1,22 +1,18 @@
 """The page in a real browser, on a real collector: what a person sees of a fleet with faults.
 
-64 simulated tasks of six jobs train on 16 hosts. In one job a host slows down, in one a task hangs, in
-one a chip's memory fills up, in one a task turns NaN, in one a chip is throttled. Whoever opens the page
+68 simulated tasks of seven jobs train on 17 hosts. In one job a host slows down, in one a task hangs, in
+one a chip's memory fills up, in one a task turns NaN, in one a chip is throttled, in one a replica has
+other weights. Whoever opens the page
 must read within seconds which job is sick, and why. Screenshots go to build/screenshots/."""
-import os
-import pathlib
 import re
 import time
 
-import browser
 import client
 import fleet
 import harness  # First: it makes the stubs importable.
-from security_case import SecurityCase
+from browser_case import SCREENSHOTS, BrowserCase
 from tacho.v1 import query_pb2, view_pb2, view_pb2_grpc
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-SCREENSHOTS = REPOSITORY / "build" / "screenshots"
 # Only times are shorter than by default; thresholds are the defaults.
 CONDITIONS = """
 conditions:
@@ -30,7 +26,7 @@ conditions:
     memory_pressure: {span: 10s, for: 1s}
     throttled: {span: 10s, for: 2s}
 """
-JOBS = ["slow:tasks=16", "hung:tasks=16", "hbm:tasks=8", "nan:tasks=12", "hot:tasks=8", "well:tasks=4"]
+JOBS = ["slow:tasks=16", "hung:tasks=16", "hbm:tasks=8", "nan:tasks=12", "hot:tasks=8", "parted:tasks=4", "well:tasks=4"]
 # What may be the first sentence of each job, and the culprit that it names.
 FAULTS = {
     "slow": ("slow job=slow host={host} factor=1.8", {"Straggling"}),
@@ -38,6 +34,7 @@ FAULTS = {
     "hbm": ("leak job=hbm host={host} chip=1 bytes=60e9", {"MemoryPressure"}),
     "nan": ("nan job=nan task=3", {"Diverged"}),
     "hot": ("throttle job=hot host={host} factor=0.5", {"Throttled"}),
+    "parted": ("disagree job=parted task=1", {"ReplicaDisagreement"}),
 }
 GLANCE_S = 2.0  # From the load of the page to the answer; times three on a busy machine.
 BUSY = 3
@@ -46,37 +43,6 @@ ROWS = """[...document.querySelectorAll('.fleet tbody tr[data-row]')].map(tr => 
   job: tr.querySelector('.jobname').textContent,
   sign: tr.querySelector('.sign').innerText.replace(/[^a-z]/g, ''),
   why: tr.querySelector('.whylink')?.innerText ?? ''}))"""
-
-
-def need_browser():
-    found = browser.find_browser()
-    if found is None:
-        raise harness.unittest.SkipTest("no chromium: deploy/packages.sh test installs it")
-    return found
-
-
-class BrowserCase(SecurityCase):
-    def setUp(self):
-        super().setUp()
-        chromium = browser.Browser(need_browser())
-        self.addCleanup(chromium.__exit__)
-        self.browser = chromium
-
-    def open(self, hash="", **options):
-        origin = f"http://127.0.0.1:{self.collector.http}"
-        page = self.browser.page(origin, **options)
-        page.open(f"{origin}/ui/{hash}")
-        return page
-
-    def accessible(self, page):
-        script = browser.axe_script()
-        if script is None:
-            print("axe-core is left out: npm cannot reach its registry")
-            return
-        self.assertEqual(page.axe(script), [])
-
-    def clean(self, page):
-        self.assertEqual(page.problems, [])
 
 
 class FleetTest(BrowserCase):
@@ -124,13 +90,14 @@ class FleetTest(BrowserCase):
         """The page is opened anew, and nobody touches anything."""
         page = self.open()
         begun = time.monotonic()
-        page.wait("document.querySelectorAll('.whylink').length >= 5", GLANCE_S * BUSY)
-        print(f"five faults are shown {time.monotonic() - begun:.2f} s after the load")
+        page.wait("document.querySelectorAll('.whylink').length >= 6", GLANCE_S * BUSY)
+        print(f"six faults are shown {time.monotonic() - begun:.2f} s after the load")
         self.assertEqual(self.missing(page), [])
         rows = self.rows(page)
         self.assertIn(self.faulty["slow"], rows["slow"]["why"])
         self.assertIn("task 3", rows["nan"]["why"])
         self.assertIn(self.faulty["hot"], rows["hot"]["why"])
+        self.assertIn("task 1", rows["parted"]["why"])
         self.assertNotIn("hosts", rows)
         page.screenshot(SCREENSHOTS / "fleet-light.png")
         self.accessible(page)
@@ -139,7 +106,7 @@ class FleetTest(BrowserCase):
     def order(self):
         """Sick jobs stand above healthy ones, and the rows agree with the gRPC API."""
         page = self.open()
-        page.wait("document.querySelectorAll('.whylink').length >= 5")
+        page.wait("document.querySelectorAll('.whylink').length >= 6")
         shown = page.js(ROWS)
         places = {row["job"]: i for i, row in enumerate(shown)}
         self.assertEqual(max(places, key=places.get), "well")
@@ -243,7 +210,7 @@ class FleetTest(BrowserCase):
             "fleet-phone-dark": {"width": 390, "height": 844, "dark": True},
         }.items():
             page = self.open(**options)
-            page.wait("document.querySelectorAll('.whylink').length >= 5")
+            page.wait("document.querySelectorAll('.whylink').length >= 6")
             self.assertLessEqual(page.js("document.documentElement.scrollWidth"), options.get("width", 1366))
             background = page.js("getComputedStyle(document.body).backgroundColor")
             self.assertEqual(background == "rgb(16, 18, 22)", "dark" in options)
@@ -316,7 +283,7 @@ class FleetTest(BrowserCase):
         """Killed and back while the page is open: old rows stay, and the page goes on by itself."""
         page = self.open()
         page.expected = ("net::ERR_CONNECTION_REFUSED", "net::ERR_CONNECTION_RESET", "net::ERR_EMPTY_RESPONSE", "503")
-        page.wait("document.querySelectorAll('.whylink').length >= 5")
+        page.wait("document.querySelectorAll('.whylink').length >= 6")
         self.collector.kill()
         page.wait("document.querySelector('.live').innerText.startsWith('no answer')", 60)
         self.assertIn("slow", self.rows(page))

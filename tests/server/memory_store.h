@@ -15,9 +15,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "storage/store.h"
+#include "tests/server/durable_append.h"
 #include "tests/support/faulty_env.h"
 
 namespace tacho::server {
@@ -118,7 +118,8 @@ class MemoryStore {
     }
   }
   void AddEvent(const storage::Event& event) {
-    Wait([&](storage::AppendDone done) { store_->AppendEvent({}, event, std::move(done)); });
+    AppendDurably(
+        [&](storage::AppendDone done) { store_->AppendEvent({}, event, std::move(done)); });
   }
   // A row that VisitLatestRows() shows.
   void AddLatestRow(const std::vector<storage::SeriesPtr>& series, uint32_t attempt,
@@ -164,17 +165,9 @@ class MemoryStore {
     EXPECT_TRUE(registered.ok()) << registered.status();
     return registered->layout;
   }
-  static void Wait(const std::function<void(storage::AppendDone)>& append) {
-    absl::Notification durable;
-    append([&](const absl::Status& status) {
-      EXPECT_TRUE(status.ok()) << status;
-      durable.Notify();
-    });
-    durable.WaitForNotification();
-  }
   void Append(const storage::LayoutPtr& layout, const std::vector<int64_t>& times,
               const std::vector<int64_t>& steps, const std::vector<double>& values) {
-    Wait([&](storage::AppendDone done) {
+    AppendDurably([&](storage::AppendDone done) {
       store_->AppendRows({}, layout, {times, steps, values}, std::move(done));
     });
   }

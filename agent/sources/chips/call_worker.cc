@@ -32,7 +32,7 @@ void CallWorker::State::Run() {
       call = nullptr;
     }
     work();
-    work = nullptr;  // What it owns goes before anybody hears that it is done.
+    work = nullptr;  // Its objects go before anybody hears that it is done.
     const absl::MutexLock lock(&mutex);
     busy = false;
   }

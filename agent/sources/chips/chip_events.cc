@@ -5,7 +5,7 @@
 namespace tacho::agent {
 namespace {
 
-// What a collector takes (proto/tacho/v1/ingest.proto); texts of drivers and runtimes may be
+// A collector takes so many (proto/tacho/v1/ingest.proto); texts of drivers and runtimes may be
 // longer.
 constexpr size_t kMaxText = 1024;
 

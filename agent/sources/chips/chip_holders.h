@@ -14,8 +14,8 @@ namespace tacho::agent {
 
 using Environment = std::map<std::string, std::string>;
 
-// The text of /proc/<pid>/environ: NAME=value, each ended by a zero byte. Of equal names the first
-// counts, as in the process; what is no NAME=value is left out.
+// The text of /proc/<pid>/environ: NAME=value, each ended by a zero byte. Among equal names the
+// first counts, as in the process; what is no NAME=value is left out.
 Environment ParseEnviron(absl::string_view text);
 
 // The environment of a process; nullopt if it may not be read or exceeds kMaxEnvironBytes.

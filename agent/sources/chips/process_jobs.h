@@ -25,11 +25,12 @@ struct RingOwner {
   ProcessJob job;
   bool alive = false;  // The process that writes it.
 };
-// The rings in `directory`, which may be empty or missing. What is no ring is left out: the source
-// of rings says what is wrong with it.
+// The rings in `directory`, which may be empty or missing. Files that are no rings are left out:
+// the source of rings says what is wrong with it.
 std::vector<RingOwner> OwnersOfRings(const std::string& directory);
 
-// What the recorder would take from the process's environment (client/environment_identity.h).
+// The values that the recorder would take from the process's environment
+// (client/environment_identity.h).
 ProcessJob JobOfEnvironment(const std::string& proc, int pid);
 
 // The tasks of training jobs that run on this machine now.

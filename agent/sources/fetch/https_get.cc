@@ -147,7 +147,7 @@ class TlsConnection {
   const absl::Time deadline_;
   const std::string where_;
   config::OpenSslPtr<SSL> ssl_{nullptr, SSL_free};
-  BIO* in_ = nullptr;   // What has come.
+  BIO* in_ = nullptr;   // The bytes that have come.
   BIO* out_ = nullptr;  // Bytes to send.
 };
 

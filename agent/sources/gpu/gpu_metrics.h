@@ -31,7 +31,7 @@ struct GpuNames {
   std::string driver;           // Version.
 };
 
-// What a chip is and how it stands, beside its readings.
+// The identity and the state of a chip, beside its readings.
 struct GpuChip {
   std::string chip;  // The label.
   GpuIdentity identity;

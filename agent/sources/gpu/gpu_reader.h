@@ -19,8 +19,8 @@ struct GpuReaderOptions {
 // Texts and numbers of a device. Calls into the driver.
 GpuIdentity IdentifyGpu(const NvmlLibrary& library, nvml::Device device, uint32_t index);
 
-// What a device refuses as not supported, or not permitted, is not asked for again: a new reader
-// asks again. One thread at a time; any call may block for as long as the driver likes.
+// Figures that a device refuses as not supported, or not permitted, are not asked for again: a new
+// reader asks again. One thread at a time; any call may block for as long as the driver likes.
 class GpuReader {
  public:
   // Only this many processes of one GPU are read.

@@ -31,7 +31,7 @@ struct GpuOptions {
   std::string rings = {};  // Their directory; may be empty.
   log::Log log = {};
   std::function<absl::Time()> steady_now = MonotonicNow;  // For deadlines.
-  // How long a poll waits for the GPUs' answers, all of them together. What comes later is recorded
+  // How long a poll waits for the GPUs' answers, all of them together. Later answers are recorded
   // with the next poll.
   absl::Duration wait = absl::Milliseconds(500);
 };

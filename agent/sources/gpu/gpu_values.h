@@ -93,7 +93,8 @@ class GpuValues {
   std::array<std::optional<double>, kGpuValues> values_;
 };
 
-// What never changes while a GPU is there. A text that the driver does not report is empty.
+// The facts that never change while a GPU is there. A text that the driver does not report is
+// empty.
 struct GpuIdentity {
   uint32_t index = 0;             // NVML's: shifts when another GPU goes.
   std::optional<uint32_t> minor;  // N of /dev/nvidiaN.
@@ -105,7 +106,7 @@ struct GpuIdentity {
 
 struct GpuReading {
   GpuValues values;
-  // What NVML answered if it was about the GPU as a whole: lost, to be reset, a driver that is
+  // The answer of NVML if it was about the GPU as a whole: lost, to be reset, a driver that is
   // gone; else 0. Values that were read before are there.
   int trouble = 0;
   std::vector<uint32_t> pids;  // The compute processes on it.

@@ -10,7 +10,7 @@
 
 namespace tacho::agent::nvml {
 
-// What a call returns.
+// A call returns one of these.
 enum Result : int {
   kSuccess = 0,
   kUninitialized = 1,
@@ -83,7 +83,7 @@ struct ProcessInfo {
 };
 static_assert(sizeof(ProcessInfo) == 24);
 
-// What a field's value is.
+// The type of a field's value.
 enum ValueType : uint32_t {
   kDouble = 0,
   kUint32 = 1,

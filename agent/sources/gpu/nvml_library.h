@@ -30,7 +30,7 @@ class NvmlLibrary {
   // Some are null; those that enumerate devices are not.
   const nvml::Functions& calls() const { return calls_; }
 
-  // What a result means, with its number.
+  // The meaning of a result, with its number.
   std::string Describe(int result) const;
 
  private:

@@ -211,7 +211,7 @@ absl::Status TakeLocalFill(const std::string& proc, Sample* out) {
 
 absl::Status TakeNetworkFileSystems(const std::string& proc, Sample* out) {
   TACHO_ASSIGN_OR_RETURN(const auto mounts, ReadMounts(proc));
-  // What the kernel has counted never hangs.
+  // A figure that the kernel has counted never hangs.
   if (const auto text = ReadProcFile(proc + "/self/mountstats"); text.ok()) {
     ParseMountstats(*text, out);
   }

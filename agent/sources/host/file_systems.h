@@ -16,7 +16,7 @@ struct Mount {
 };
 
 // /proc/self/mounts, of file systems that hold files of their own: no proc, cgroup, overlay of
-// containers, bind mounts of single files. Of one device only the first mount counts. At most
+// containers, bind mounts of single files. Only the first mount of a device counts. At most
 // kMaxMounts. Octal escapes of the paths ("\040") are undone.
 constexpr size_t kMaxMounts = 128;
 std::vector<Mount> ParseMounts(absl::string_view text);

@@ -1,4 +1,5 @@
-// What changes slowly or costs more to ask: settings, the clock, NUMA nodes, thermal throttling.
+// Figures that change slowly or cost more to ask: settings, the clock, NUMA nodes, thermal
+// throttling.
 #pragma once
 
 #include <string>
@@ -14,7 +15,7 @@ namespace tacho::agent {
 // "always [madvise] never": a series for each setting, 1 for the one in force.
 bool ParseTransparentHugePages(absl::string_view text, Sample* out);
 
-// What adjtimex(2) answered: `result` is what it returned, negative if it failed.
+// The answer of adjtimex(2): `result` is what it returned, negative if it failed.
 void AddClockState(const timex& answer, int result, Sample* out);
 
 // "Node 0 MemTotal: 123 kB" and so on, of /sys/devices/system/node/node*/meminfo.
@@ -22,8 +23,8 @@ bool ParseNodeMeminfo(absl::string_view text, absl::string_view node, Sample* ou
 // "numa_miss 123" and so on, of …/numastat; in pages there, in bytes here.
 bool ParseNumastat(absl::string_view text, absl::string_view node, double page_bytes, Sample* out);
 
-// All of it, from below `sys`. Asks the kernel about its clock. What a machine does not have
-// (containers, other processors) is left out.
+// All of it, from below `sys`. Asks the kernel about its clock. Figures that a machine does not
+// have (containers, other processors) are left out.
 //   UNAVAILABLE  nothing of it could be had.
 absl::Status TakeHostSettings(const std::string& sys, double page_bytes, Sample* out);
 

@@ -43,9 +43,9 @@ inline constexpr size_t kMaxTpuEnvValue = 64 << 10;
 //   # …                             nothing, as an empty line
 //   WRAP: ''                        an empty value, which is there
 //
-// What has another form (no colon, a quote that does not end, text behind one, a key that is no
+// A line of another form (no colon, a quote that does not end, text behind one, a key that is no
 // [A-Za-z0-9_]+) is left out, and so are NULs' lines and what is too long or too many: one damaged
-// line does not cost the others. Of equal keys the last counts, as in YAML's common readers.
+// line does not cost the others. Among equal keys the last counts, as in YAML's common readers.
 std::map<std::string, std::string> ParseTpuEnv(absl::string_view untrusted);
 
 }  // namespace tacho::agent

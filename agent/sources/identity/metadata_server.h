@@ -35,7 +35,7 @@ class MetadataServer {
   // `timeout` is for each Get().
   MetadataServer(HttpUrl address, absl::Duration timeout);
 
-  // What stands at /computeMetadata/v1/`path`, untrusted. Redirects are not followed.
+  // The text at /computeMetadata/v1/`path`, untrusted. Redirects are not followed.
   //   NOT_FOUND           there is nothing, or it is concealed from pods.
   //   UNAVAILABLE         nothing answers, it is overloaded, or it is no metadata server:
   //                       the answers of one say "Metadata-Flavor: Google".

@@ -1,4 +1,4 @@
-// What Kubernetes says of a node that matters to the training on it: taints, whether it is
+// The state of a node, by Kubernetes, that matters to the training on it: taints, whether it is
 // cordoned, and its health; and what is new between two looks.
 #pragma once
 
@@ -21,7 +21,7 @@ struct NodeState {
   std::map<std::string, std::string> taints = {};
   // Conditions that are not as they should be: type to "STATUS, REASON: MESSAGE".
   std::map<std::string, std::string> unhealthy = {};
-  // What the condition Ready says; none: nothing yet.
+  // The condition Ready; none: nothing yet.
   std::optional<bool> ready = std::nullopt;
 };
 
@@ -58,7 +58,7 @@ struct NodeNotice {
   std::map<std::string, std::string> fields;
 };
 
-// What happened between two looks, in the order: ends, taints, cordon, conditions. `before` is none
+// The events between two looks, in the order: ends, taints, cordon, conditions. `before` is none
 // at the first look at a node: then taints that announce no end are how the node is meant to be,
 // and no news. A taint whose value changes is no notice either. Two effects of a taint that
 // announces the end are one notice.

@@ -1,4 +1,4 @@
-// What Google Compute Engine says of maintenance to come.
+// Reads what Google Compute Engine says of maintenance to come.
 #pragma once
 
 #include <cstddef>

@@ -26,7 +26,7 @@ class NoticeBook {
 
   // Takes what `notice` says now, empty for nothing. Returns whether that is new.
   bool Update(const std::string& notice, const std::string& says);
-  // What it says, as of the last Update().
+  // Its notices, as of the last Update().
   std::string Says(const std::string& notice) const;
 
   void Add(v1::Event event);

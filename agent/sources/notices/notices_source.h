@@ -53,7 +53,7 @@ class NoticesSource : public Source {
  private:
   struct Notice;
 
-  // What the server says now, none if it does not know; status_ if it cannot be asked.
+  // The server's answer now, none if it does not know; status_ if it cannot be asked.
   std::optional<std::string> Ask(const char* path);
   void LookAt(absl::Time now, const Notice& notice);
   void LookAtPlans(absl::Time now);

@@ -94,7 +94,7 @@ class RingTail {
   client::RingCursor cursor_;
   uint64_t attributes_sent_ = 0;
 
-  // What was handed on; part of the checkpoint.
+  // The position up to which rows were handed on; part of the checkpoint.
   struct Told {
     int64_t last_ns = 0;  // The newest time of a row or event.
     bool end = false;  // The end needs no event: the last of them was one, or another ring has it.

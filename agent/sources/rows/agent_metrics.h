@@ -1,4 +1,4 @@
-// What the agent records about itself: every tacho_agent_* metric, with its type, unit and help.
+// The agent's metrics about itself: every tacho_agent_* metric, with its type, unit and help.
 // docs/notation.md lists the same; a test compares the two.
 #pragma once
 

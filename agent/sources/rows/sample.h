@@ -1,4 +1,4 @@
-// What one look at a machine has found: series and their values.
+// The result of one look at a machine: series and their values.
 #pragma once
 
 #include <cstddef>

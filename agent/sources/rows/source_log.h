@@ -11,7 +11,7 @@
 
 namespace tacho::agent {
 
-// The name of the source begins every message. Of each message the log writes at most
+// The name of the source begins every message. The log writes of each message at most
 // log::Log::kLinesPerMinute lines a minute, so a source may report every broken file and every
 // refused row. Thread-safe.
 class SourceLog {

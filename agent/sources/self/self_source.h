@@ -21,7 +21,7 @@
 
 namespace tacho::agent {
 
-// What has become of the rows that sources gave, since the agent's start.
+// Counts what has become of the rows that sources gave, since the agent's start.
 struct DeliveryFigures {
   uint64_t waiting_messages = 0;  // In the spool, which the collector does not have on disk.
   uint64_t waiting_bytes = 0;

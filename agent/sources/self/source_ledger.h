@@ -29,7 +29,7 @@ struct SourceHealth {
   uint64_t lost_rows = 0;       // Source::lost_rows().
 };
 
-// What a poll ended in.
+// The end of a poll.
 struct PollOutcome {
   absl::Status status = absl::OkStatus();
   absl::Time next = absl::InfinitePast();  // When the next one is due; MonotonicNow()'s.

@@ -41,14 +41,14 @@ struct ExpositionSample {
   std::string name;  // As it stands, with its suffix.
   Labels labels;     // As they stand, in their order, without their escapes; names are unique.
   double value = 0;  // To the nearest double.
-  std::optional<int64_t> time_ns = std::nullopt;  // What lies outside of int64 is at its end.
+  std::optional<int64_t> time_ns = std::nullopt;  // A time outside of int64 is at its end.
   size_t family = 0;                              // In Exposition::families.
 };
 
 struct Exposition {
   std::vector<ExpositionFamily> families;
   std::vector<ExpositionSample> samples;  // In their order.
-  // What breaks a rule of the format without making a value doubtful.
+  // Faults that break a rule of the format without making a value doubtful.
   uint64_t lapses = 0;
   std::string first_lapse;  // Line and rule.
 };

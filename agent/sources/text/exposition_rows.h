@@ -37,8 +37,8 @@ class ExpositionRows {
 
   ExpositionRows(SeriesRuler ruler, ExpositionRowsOptions options);
 
-  // One reading. What it lacks of the one before ends with a stale marker: all of it, if it is
-  // empty because the reading failed.
+  // One reading. A series of the one before that it lacks ends with a stale marker: all of them, if
+  // it is empty because the reading failed.
   absl::Status Write(absl::Time now, const Exposition& read, RowSink* sink);
   // More of the agent's own values about this reading, for the next Write().
   void SetOwn(const Metric& metric, double value);

@@ -38,7 +38,7 @@ class ExpositionScanner {
   void SkipBlanks();             // Spaces and tabs, if lenient.
   absl::string_view TakeName();  // A metric's name; empty if there is none.
   absl::string_view TakeWord();  // Up to a blank or the end.
-  // What stands between braces, with them. A quoted text alone, first, is the name of the metric
+  // The text between braces, with them. A quoted text alone, first, is the name of the metric
   // and put into *name, which is otherwise left.
   absl::Status TakeLabels(ExpositionSample::Labels* labels, std::string* name);
 

@@ -11,11 +11,11 @@
 
 namespace tacho::agent {
 
-// What a sample of a family of the type may be called, beyond the family's name; "" is that name
-// itself.
+// The names that a sample of a family of the type may have, beyond the family's name; "" is that
+// name itself.
 std::span<const absl::string_view> SuffixesOf(FamilyType type);
 
-// What a sample must fulfil by itself. `suffix` is its name without the family's.
+// Checks a sample by itself. `suffix` is its name without the family's.
 absl::Status CheckSample(const ExpositionFamily& family, absl::string_view suffix,
                          const ExpositionSample& sample, bool has_exemplar);
 

@@ -66,7 +66,7 @@ class OpenMetricsReader {
     return absl::OkStatus();
   }
 
-  // What can only be said when all of a family is known.
+  // Checks that need all of a family.
   absl::Status EndFamily() {
     if (result_.families.empty()) return absl::OkStatus();
     const ExpositionFamily& ended = family();

@@ -1,5 +1,5 @@
-// What becomes of a sample of a text: under which job and task it is filed, and with which name and
-// labels, or why it is left out.
+// Decides what becomes of a sample of a text: under which job and task it is filed, and with which
+// name and labels, or why it is left out.
 #pragma once
 
 #include <cstdint>

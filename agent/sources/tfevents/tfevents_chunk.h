@@ -23,7 +23,7 @@ struct TfeventsChunkLimits {
 struct TfeventsChunk {
   enum class Outcome {
     kMore,      // Stopped at a limit; there is more to read.
-    kAtEnd,     // What follows is not a whole record yet, if there is anything.
+    kAtEnd,     // The rest is not a whole record yet, if there is anything.
     kShrunk,    // Shorter than what was read, but it begins as it did: being written anew, perhaps.
     kReplaced,  // Not the file that was read. Start with an empty position.
     // It begins as it did, but has other bytes where reading had stopped: a copy that is being made

@@ -1,4 +1,4 @@
-// What the parts of the event file source share.
+// The parts of the event file source share this.
 #pragma once
 
 #include <cstddef>

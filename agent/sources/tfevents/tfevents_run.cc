@@ -1,4 +1,4 @@
-// Reads the event files of one run in turns. What is known of each file survives restarts in
+// Reads the event files of one run in turns. The state of each file survives restarts in
 // checkpoints, and a file is recognized by its content, because inodes and times of network file
 // systems change.
 #include "agent/sources/tfevents/tfevents_run.h"

@@ -35,7 +35,7 @@ struct TfeventsFileStamp {
 class TfeventsRun {
  public:
   // `directory`, below `root`, is where the files lie; checkpoints have keys that begin with
-  // "tfevents/file/" or "tfevents/tags/" and end with `key`. Of `source`, the attempt only counts
+  // "tfevents/file/" or "tfevents/tags/" and end with `key`. The attempt of `source` only counts
   // if it is fixed.
   TfeventsRun(BeneathDirectory* root, std::string directory, std::string key, v1::Source source,
               bool fixed_attempt, TfeventsContext* context);

@@ -40,7 +40,7 @@ class TpuClient {
   // clock's.
   TpuAnswer Ask(absl::Time now, const std::vector<std::string>& wanted);
 
-  // What each core does.
+  // The work of each core.
   //   UNIMPLEMENTED  this libtpu is too old to report it.
   absl::Status CoreStates(bool hlo, tpu::monitoring::runtime::GetTpuRuntimeStatusResponse* states);
 

@@ -48,6 +48,6 @@ extern const Metric kTpuExecutionMean;
 extern const Metric kTpuPortUp;  // Label port.
 extern const Metric kTpusExpected;
 extern const Metric kTpusPresent;
-extern const Metric kTpuLeftOut;  // What could not be recorded.
+extern const Metric kTpuLeftOut;  // Counts what could not be recorded.
 
 }  // namespace tacho::agent

@@ -12,8 +12,8 @@
 
 namespace tacho::agent {
 
-// The ports of TPU_RUNTIME_METRICS_PORTS: "8431,8432". What is no port is left out, and what is
-// beyond kMaxTpuPorts.
+// The ports of TPU_RUNTIME_METRICS_PORTS: "8431,8432". Words that are no ports are left out, and so
+// is what is beyond kMaxTpuPorts.
 inline constexpr size_t kMaxTpuPorts = 64;
 std::vector<uint16_t> ParseTpuPorts(absl::string_view text);
 

@@ -1,4 +1,4 @@
-// What libtpu answers about one metric, in plain types: checked, bounded, of one spelling.
+// The answers of libtpu about one metric, in plain types: checked, bounded, of one spelling.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,7 @@ TpuPoints DecodeTpuMetric(const tpu::monitoring::runtime::TPUMetric& metric);
 // bucket. None if nothing was counted, or it has no buckets.
 std::optional<double> PercentileOf(const TpuDistribution& distribution, double p);
 
-// What each core of a TPU does, as fields of an event, to be compared over all hosts of a job.
+// The work of each core of a TPU, as fields of an event, to be compared over all hosts of a job.
 
 // More cores than any machine has. Beyond, they are left out.
 inline constexpr size_t kMaxCoresTold = 64;

@@ -57,7 +57,7 @@ class TpuTotals {
     TpuDistribution last;
   };
 
-  // What `now` is more than what was seen of it last; all 0 if it is not to be counted, and none if
+  // The growth of `now` since it was seen last; all 0 if it is not to be counted, and none if
   // there is no room to remember it.
   std::optional<TpuDistribution> Growth(absl::string_view port, const Key& key, int64_t start_ns,
                                         const TpuDistribution& now);

@@ -70,8 +70,8 @@ class TpuErrors {
   // At once; a runtime that makes up a label for each error must not fill the memory.
   static constexpr size_t kMaxErrors = 64;
 
-  // What one look at all ports gave, by libtpu's names of the gauges; a gauge that no port reports
-  // stays as it was, unless `nobody_up`. Returns whether an error is new.
+  // The result of one look at all ports, by libtpu's names of the gauges; a gauge that no port
+  // reports stays as it was, unless `nobody_up`. Returns whether an error is new.
   bool Tell(absl::Time now, const std::map<std::string, std::vector<TpuPoint>>& gauges,
             bool nobody_up, ChipEvents* events);
   // Those of one gauge that last.

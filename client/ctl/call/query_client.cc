@@ -14,6 +14,7 @@
 #include "client/ctl/call/channel.h"
 #include "client/ctl/call/watch_call.h"
 #include "client/ctl/text/condition_text.h"
+#include "client/ctl/text/page_link.h"
 #include "proto/base/status_macros.h"
 #include "tacho/v1/marks.grpc.pb.h"
 #include "tacho/v1/query.grpc.pb.h"
@@ -202,6 +203,12 @@ absl::StatusOr<v1::ConditionsResponse> QueryClient::Conditions(
 absl::StatusOr<v1::FleetResponse> QueryClient::Fleet(const v1::FleetRequest& request) {
   const auto stub = v1::View::NewStub(calls_->channel().grpc());
   return calls_->CallOf(stub.get(), &v1::View::Stub::Fleet, request);
+}
+
+std::string QueryClient::PageUrl() {
+  const auto stub = v1::View::NewStub(calls_->channel().grpc());
+  const auto who = calls_->CallOf(stub.get(), &v1::View::Stub::WhoAmI, v1::WhoAmIRequest());
+  return who.ok() ? ReachablePage(who->page_url(), address()) : "";
 }
 
 absl::StatusOr<v1::ChangeMarksResponse> QueryClient::ChangeMarks(

@@ -47,6 +47,10 @@ class QueryClient {
   // fails: for callers that can do without.
   std::optional<std::vector<v1::Condition>> ConditionsOf(const std::string& job);
   absl::StatusOr<v1::FleetResponse> Fleet(const v1::FleetRequest& request);
+  // The page as somebody here reaches it, with a slash at its end. Empty: the collector has none,
+  // is older, does not know its address, or serves it to its own machine only, which this is not;
+  // or the call fails.
+  std::string PageUrl();
   absl::StatusOr<v1::ChangeMarksResponse> ChangeMarks(const v1::ChangeMarksRequest& request);
 
   // Streams: `handle` sees each message as it arrives; it returns false to stop, which is no error.

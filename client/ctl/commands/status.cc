@@ -3,6 +3,8 @@
 #include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/line/parse.h"
+#include "client/ctl/text/condition_text.h"
+#include "client/ctl/text/page_link.h"
 #include "client/ctl/views/job_status.h"
 #include "client/ctl/views/status_report.h"
 #include "proto/base/task_end.h"
@@ -103,6 +105,10 @@ int RunStatus(const Invocation& invocation) {
   JobStatus status =
       AssessJob(*answer, metrics, latest, ended, invocation.env.now, options->silent_after);
   status.conditions = client.ConditionsOf(job);
+  const auto holding =
+      status.conditions ? Holding(*status.conditions) : std::vector<v1::Condition>();
+  status.page_url =
+      JobLink(client.PageUrl(), job, holding.empty() ? "" : holding.front().condition());
   Show(invocation, status, options->limit);
   return kOk;
 }

@@ -20,6 +20,7 @@
 #include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/local/local_program.h"
+#include "client/ctl/text/text.h"
 #include "client/import/json_reader.h"
 #include "proto/base/address.h"
 #include "proto/base/clock.h"
@@ -304,9 +305,11 @@ class Up {
 
   void SayWhereItIs() const {
     out() << "\n  queries, agents  " << addresses_.grpc << " (gRPC)\n";
+    if (const std::string page = Ask().PageUrl(); !page.empty()) {
+      out() << "  page             " << Printable(page) << "\n";
+    }
     if (!addresses_.http.empty()) {
-      out() << "  page             http://" << addresses_.http << "/ui/\n"
-            << "  Prometheus       http://" << addresses_.http << "/metrics\n";
+      out() << "  Prometheus       http://" << addresses_.http << "/metrics\n";
     }
     out() << "  data, logs       " << directory_ << "\n  rings            " << Rings()
           << "\n\nNext, in another terminal:\n  export TACHO_RING_DIR=" << Rings()

@@ -23,7 +23,7 @@ absl::StatusOr<std::string> FindProgram(absl::string_view name, absl::string_vie
 // stops its programs in order. It ends with tachoctl, however that ends. For the main thread.
 class LocalProgram {
  public:
-  // `name` is for messages. What the program prints is appended to the file `log`.
+  // `name` is for messages. The program's output is appended to the file `log`.
   LocalProgram(std::string name, std::string log) : name_(std::move(name)), log_(std::move(log)) {}
   ~LocalProgram();  // Kills it.
   LocalProgram(const LocalProgram&) = delete;

@@ -8,7 +8,7 @@
 
 namespace tacho::ctl {
 
-// What the operands of a command are.
+// The kind of a command's operands.
 struct OperandKinds {
   bool job = false;                // The first is a job.
   bool jobs = false;               // Those after it may be jobs too.

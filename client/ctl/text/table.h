@@ -4,8 +4,8 @@
 //   bert-base      8        120,000
 //
 // A column is as wide as its widest cell. If the table is too wide, the columns that may be
-// shortened are, widest first, down to kNarrowest. What still does not fit runs over the edge,
-// because a number that is cut is wrong.
+// shortened are, widest first, down to kNarrowest. A line that still does not fit runs over the
+// edge, because a number that is cut is wrong.
 #pragma once
 
 #include <cstddef>

@@ -80,7 +80,7 @@ std::string FailureText(const SourceStatus& source, absl::Time now) {
   return text;
 }
 
-// What the owner of the samples can do.
+// Says what the owner of the samples can do.
 absl::string_view RemedyFor(absl::string_view reason) {
   if (reason == "too_old") {
     return "older than the collector's storage.retention; raise it, or leave old files out";

@@ -38,6 +38,7 @@ struct JobStatus {
   std::vector<TaskStatus> tasks;
   // nullopt if nothing judges the job.
   std::optional<std::vector<v1::Condition>> conditions;
+  std::string page_url;  // Its screen on the collector's page; empty: there is none.
 
   // The newest attempt, or nullptr.
   const v1::Attempt* attempt() const;

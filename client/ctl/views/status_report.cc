@@ -140,9 +140,10 @@ void PrintHeader(const Environment& env, const JobStatus& status) {
   if (const v1::Attempt* attempt = status.attempt(); attempt != nullptr) {
     fields.Line("attributes", AttributesText(*attempt));
   }
+  fields.Line("page", status.page_url);
 }
 
-// What the collector did not take, and what to do about it.
+// Prints what the collector did not take, and what to do about it.
 void PrintRefusals(const Environment& env, const v1::GetJobResponse& job) {
   if (job.refusals().empty()) return;
   *env.out << "\nRefused since the collector's start:\n";
@@ -285,7 +286,7 @@ const char* const kStatusJsonHelp =
     R"(JSON: {"job", "state": "reporting"|"silent"|"ended", "first_seen", "first_seen_unix_ns",
   "last_seen", "last_seen_unix_ns", "age_seconds", "last_step", "tasks", "hosts", "attempts",
   "series", "tags": [], "group", "note", "planned_steps", "progress", "steps_per_second",
-  "remaining_seconds",
+  "remaining_seconds", "page_url": the job on the collector's page,
   "conditions": null or those that hold, as in 'tachoctl help conditions',
   "refused_samples", "refusals": [{"reason", "samples", "example", "detail", "last",
   "last_unix_ns"}] of samples that the collector refused since its start,
@@ -318,6 +319,7 @@ void WriteStatusJson(std::ostream& out, const JobStatus& status) {
     json.Field("remaining_seconds", status.remaining
                                         ? std::optional(absl::ToDoubleSeconds(*status.remaining))
                                         : std::nullopt);
+    json.Field("page_url", MaybeText(status.page_url));
     json.Key("conditions");
     if (status.conditions) {
       json.Array(Holding(*status.conditions), [&](const auto& one) { WriteCondition(&json, one); });

@@ -1,5 +1,5 @@
-// Parses the thresholds of a report and judges them. What cannot be checked has failed, so that
-// a broken metric never passes a gate.
+// Parses the thresholds of a report and judges them. A threshold that cannot be checked has failed,
+// so that a broken metric never passes a gate.
 #include "client/ctl/views/threshold.h"
 
 #include <algorithm>

@@ -27,11 +27,26 @@ export function urlOf(name: Name, values: Record<string, string> = {}): string {
   return `/d/${kUids[name]}?${query.join('&')}&\${__url_time_range}`;
 }
 
+// The address of a screen of the collector's page, which opens in a tab of its own. `screen` is what
+// docs/page.md has behind /ui/, with texts that Grafana replaces. Of several collectors it is one.
+export function pageUrlOf(screen: string): string {
+  return `\${page:raw}#/${screen}`;
+}
+
 export function sourceVariable(): dashboard.DatasourceVariableBuilder {
   return new dashboard.DatasourceVariableBuilder('datasource')
     .label('Prometheus')
     .description('The Prometheus that scrapes the collectors.')
     .type('prometheus');
+}
+
+function pageVariable(): dashboard.QueryVariableBuilder {
+  return queryVariable({
+    name: 'page',
+    label: 'Page',
+    description: 'The page of a collector, for links.',
+    query: 'label_values(tacho_page_info, url)',
+  }).hide(dashboard.VariableHide.HideVariable);
 }
 
 export interface Choice {
@@ -84,6 +99,7 @@ export interface Board {
   readonly variables: readonly Choice[];
   readonly marks?: readonly Marks[];
   readonly sections: readonly Section[];
+  readonly screen: string; // What the collector's page has of it: see pageUrlOf().
 }
 
 export function build(board: Board): dashboard.Dashboard {
@@ -96,12 +112,14 @@ export function build(board: Board): dashboard.Dashboard {
     .refresh('30s')
     .timezone('browser')
     .editable()
-    .withVariable(sourceVariable());
+    .withVariable(sourceVariable())
+    .withVariable(pageVariable());
   for (const choice of board.variables) builder.withVariable(queryVariable(choice));
   for (const marks of board.marks ?? []) builder.annotation(annotation(marks));
   for (const name of Object.keys(kUids) as Name[]) {
     if (name !== board.name) builder.link(linkTo(name));
   }
+  builder.link(linkToPage(board.screen));
   place(builder, board.sections);
   return builder.build();
 }
@@ -117,3 +135,11 @@ function linkTo(name: Name): dashboard.DashboardLinkBuilder {
     .keepTime(true);
 }
 
+function linkToPage(screen: string): dashboard.DashboardLinkBuilder {
+  return new dashboard.DashboardLinkBuilder('Page')
+    .type(dashboard.DashboardLinkType.Link)
+    .url(pageUrlOf(screen))
+    .icon('external link')
+    .tooltip('The same on the page of the collector')
+    .targetBlank(true);
+}

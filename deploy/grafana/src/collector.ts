@@ -363,6 +363,7 @@ export const kCollector: Board = {
     query: 'label_values(tacho_build_info, instance)',
     many: true,
   }],
+  screen: 'collector',
   sections: [
     { title: 'State', lines: [numbers(...kState.slice(0, 4)), numbers(...kState.slice(4))] },
     kIngest, kStorage, kAnswers, kProcess,

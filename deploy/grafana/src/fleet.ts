@@ -1,7 +1,7 @@
 // All jobs at once: what needs attention, then what everything costs and yields.
 import * as dashboard from '@grafana/grafana-foundation-sdk/dashboard';
 import * as units from '@grafana/grafana-foundation-sdk/units';
-import { type Board, urlOf } from './board';
+import { type Board, pageUrlOf, urlOf } from './board';
 import { graphs, numbers, type Section } from './grid';
 import {
   atLeast, graph, heatMap, kNone, kPlain, limits, number, type PanelBuilder, rows, states,
@@ -69,9 +69,11 @@ const kJobTable = rows({
     { expr: `time() - max by (job) (tacho_job_last_seen_timestamp_seconds{${kJobs}})` },
   ],
   columns: [
-    { from: 'job', title: 'Job', link: {
-      title: 'This job', url: urlOf('job', { job: '${__value.text:percentencode}' }),
-    } },
+    { from: 'job', title: 'Job', links: [
+      { title: 'This job', url: urlOf('job', { job: '${__value.text:percentencode}' }) },
+      { title: 'On the page', url: pageUrlOf('job/${__value.text:percentencode}'),
+        targetBlank: true },
+    ] },
     { from: 0, title: 'Conditions', decimals: 0, thresholds: kNone },
     { from: 1, title: 'Tasks', decimals: 0, thresholds: atLeast(1) },
     { from: 2, title: 'Step', unit: units.LocaleFormat, decimals: 0 },
@@ -105,16 +107,20 @@ const kConditionTable = rows({
     },
   ],
   columns: [
-    { from: 'job', title: 'Job', link: {
-      title: 'This job', url: urlOf('job', { job: '${__value.text:percentencode}' }),
-    } },
+    { from: 'job', title: 'Job', links: [
+      { title: 'This job', url: urlOf('job', { job: '${__value.text:percentencode}' }) },
+      { title: 'This verdict on the page', targetBlank: true, url: pageUrlOf(
+        'job/${__value.text:percentencode}?v=${__data.fields.Condition:percentencode}') },
+    ] },
     { from: 'condition', title: 'Condition' },
     { from: 'severity', title: 'Severity' },
     { from: 1, title: 'For', unit: units.Seconds, decimals: 0 },
     { from: 'reason', title: 'Reason', width: 380 },
-    { from: 'host', title: 'Host', link: {
-      title: 'This host', url: urlOf('host', { host: '${__value.text:percentencode}' }),
-    } },
+    { from: 'host', title: 'Host', links: [
+      { title: 'This host', url: urlOf('host', { host: '${__value.text:percentencode}' }) },
+      { title: 'On the page', url: pageUrlOf('host/${__value.text:percentencode}'),
+        targetBlank: true },
+    ] },
     { from: 'task', title: 'Task' },
     { from: 'chip', title: 'Chip' },
     { from: 'step', title: 'Step' },
@@ -166,7 +172,7 @@ const kGoodput = graph({
 
 const kLost = graph({
   title: 'Where time goes',
-  description: 'What the jobs spend their wall time on. The unit is jobs: seconds per second.',
+  description: 'How the jobs spend their wall time. The unit is jobs: seconds per second.',
   unit: units.Short,
   thresholds: kPlain,
   stacked: true,
@@ -250,4 +256,5 @@ export const kFleet: Board = {
     sort: dashboard.VariableSort.NaturalAsc,
   }],
   sections: kSections,
+  screen: '',
 };

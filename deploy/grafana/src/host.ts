@@ -179,4 +179,5 @@ export const kHost: Board = {
     many: true,
   }],
   sections: [kMachine, kChips],
+  screen: 'hosts',
 };

@@ -1,7 +1,7 @@
 // One training job: health, progress, learning, speed and chips.
 import * as dashboard from '@grafana/grafana-foundation-sdk/dashboard';
 import * as units from '@grafana/grafana-foundation-sdk/units';
-import { type Board, urlOf } from './board';
+import { type Board, pageUrlOf, urlOf } from './board';
 import { graphs, numbers, type Section } from './grid';
 import { kLearning } from './job_learning';
 import { kChips, kHardware } from './job_chips';
@@ -123,13 +123,18 @@ const kCulprits = rows({
     { expr: 'max by (condition) (tacho_job_condition_culprits{job="$job"})' },
   ],
   columns: [
-    { from: 'condition', title: 'Condition' },
+    { from: 'condition', title: 'Condition', links: [
+      { title: 'This verdict on the page', targetBlank: true,
+        url: pageUrlOf('job/${job:percentencode}?v=${__value.text:percentencode}') },
+    ] },
     { from: 'severity', title: 'Severity', width: 90 },
     { from: 1, title: 'For', unit: units.Seconds, decimals: 0, width: 90 },
     { from: 'reason', title: 'Reason', width: 320 },
-    { from: 'host', title: 'Host', link: {
-      title: 'This host', url: urlOf('host', { host: '${__value.text:percentencode}' }),
-    } },
+    { from: 'host', title: 'Host', links: [
+      { title: 'This host', url: urlOf('host', { host: '${__value.text:percentencode}' }) },
+      { title: 'On the page', url: pageUrlOf('host/${__value.text:percentencode}'),
+        targetBlank: true },
+    ] },
     { from: 'task', title: 'Task', width: 70 },
     { from: 'chip', title: 'Chip', width: 70 },
     { from: 'step', title: 'Step', width: 90 },
@@ -233,5 +238,6 @@ export const kJob: Board = {
     title: '{{condition}}',
     color: 'red',
   }],
+  screen: 'job/${job:percentencode}',
   sections: [kState, kLearning, kSpeed, kChips, kHardware, kGoodputSection],
 };

@@ -186,12 +186,13 @@ export interface Column {
   readonly decimals?: number;
   readonly width?: number;
   readonly thresholds?: Thresholds; // Colours the text.
-  readonly link?: Link;
+  readonly links?: readonly Link[];
 }
 
 export interface Link {
   readonly title: string;
   readonly url: string;
+  readonly targetBlank?: boolean;
 }
 
 export interface TableSpec extends Spec {
@@ -251,6 +252,6 @@ function propertiesOf(column: Column): dashboard.DynamicConfigValue[] {
       { id: 'custom.cellOptions', value: colored },
     );
   }
-  if (column.link !== undefined) properties.push({ id: 'links', value: [column.link] });
+  if (column.links !== undefined) properties.push({ id: 'links', value: [...column.links] });
   return properties;
 }

@@ -92,7 +92,7 @@ class Comparison {
     }
   }
 
-  // What the subjects have of one metric.
+  // The samples of one metric, of all subjects.
   struct Read {
     explicit Read(size_t subjects) : series(subjects), rows(subjects), figures(subjects) {}
 

@@ -34,7 +34,7 @@ struct ComparedPlaces {
 // From what a fold returned.
 ComparedPlaces AsPlaces(const std::vector<FoldedPlace>& folded);
 
-// What a subject's samples of a metric come to, at whatever places they are shown.
+// The figures of a subject's samples of a metric, at whatever places they are shown.
 struct ComparedFigures {
   uint64_t count = 0;
   uint64_t non_finite = 0;
@@ -49,7 +49,7 @@ struct ComparedFigures {
   };
   End first;
   End last;
-  // Of counters only.
+  // Only counters have them.
   std::optional<double> increase;
   std::optional<double> rate;
 

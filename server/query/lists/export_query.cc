@@ -94,7 +94,7 @@ class Exporter {
   const uint64_t max_samples_;
   const QueryControl& control_;
   const Send<const v1::ExportResponse&> send_;
-  v1::ExportEnd end_;  // What has been sent.
+  v1::ExportEnd end_;  // Counts what has been sent.
 };
 
 }  // namespace

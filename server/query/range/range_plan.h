@@ -22,7 +22,7 @@ inline constexpr uint64_t kDefaultRangeSamples = 50'000'000;
 // The most labels in Aggregation.by: no series has more.
 inline constexpr int kMaxByLabels = 64;
 
-// What the collector's configuration allows, whatever a request asks for.
+// The configuration allows no more, whatever a request asks for.
 struct RangeLimits {
   uint64_t max_series = 1'000'000;
   uint64_t max_samples = 100'000'000;

@@ -73,7 +73,7 @@ absl::StatusOr<bool> AllTasksEnded(const storage::Store& store, const std::strin
                                    uint32_t attempt) {
   const std::optional<storage::JobDetail> detail = store.FindJob(job);
   if (!detail.has_value()) return false;
-  std::map<uint32_t, int64_t> earliest_end_ns;  // Of those that may go on.
+  std::map<uint32_t, int64_t> earliest_end_ns;  // Only attempts that may go on.
   for (const storage::TaskInfo& task : detail->tasks) {
     if (!task.task.has_value() || task.attempt != attempt) continue;
     int64_t& end_ns = earliest_end_ns.try_emplace(*task.task, INT64_MIN).first->second;

@@ -19,7 +19,7 @@ inline constexpr size_t kListMessageBytes = size_t{256} << 10;
 // A message costs about what it costs to send 100 KiB; the first bytes do not wait for long.
 inline constexpr size_t kPackedMessageBytes = size_t{512} << 10;
 
-// One thread. What `send` refers to must outlive it. Statuses are those of `send`.
+// For one thread. The objects that `send` refers to must outlive it. Statuses are those of `send`.
 template <typename Message>
 class MessagePacking {
  public:

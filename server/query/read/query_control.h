@@ -1,7 +1,9 @@
-// Stops a query between two pieces of work: for its deadline, its client or the collector.
+// Stops a query between two pieces of work: for its deadline, its client or the collector. And
+// counts what it has read.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 
 #include "absl/status/status.h"
@@ -28,12 +30,19 @@ class QueryControl {
   //   RESOURCE_EXHAUSTED  the query ran out of time; the text says how to narrow it.
   absl::Status Check() const;
 
+  // Samples that the query has read so far.
+  void CountRead(uint64_t samples) const {
+    samples_read_.fetch_add(samples, std::memory_order_relaxed);
+  }
+  uint64_t samples_read() const { return samples_read_.load(std::memory_order_relaxed); }
+
  private:
   absl::Duration timeout_ = absl::InfiniteDuration();
   std::function<absl::Time()> monotonic_ = MonotonicNow;
   absl::Time deadline_ = absl::InfiniteFuture();
   const std::atomic<bool>* draining_ = nullptr;
   std::atomic<bool> cancelled_ = false;
+  mutable std::atomic<uint64_t> samples_read_ = 0;
 };
 
 }  // namespace tacho::server::query

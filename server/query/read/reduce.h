@@ -60,7 +60,7 @@ class BucketGrid {
   struct Stretch {
     int64_t first = 0;
     int64_t last = 0;
-    uint32_t index = 0;  // Of its first bucket.
+    uint32_t index = 0;  // That of its first bucket.
   };
   const Stretch& StretchOf(uint32_t index) const;
 

@@ -45,6 +45,7 @@ absl::StatusOr<bool> SeriesScan::ReadAllowed(const storage::Want& want, storage:
     TACHO_RETURN_IF_ERROR(control_.Check());
     TACHO_ASSIGN_OR_RETURN(const bool more, reader_->Next(want, chunk));
     if (!more) return false;
+    control_.CountRead(chunk->is_summary() ? chunk->summary().count : chunk->samples().size());
     if (chunk->is_summary() || attempts_.Filter(chunk)) return true;
   }
 }

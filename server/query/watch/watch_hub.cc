@@ -253,9 +253,10 @@ void WatchHub::Serve(Watch* watch) {
     status = all_sent.status();
     if (!status.ok() || !*all_sent) break;
   }
-  if (options_.on_samples != nullptr && watch->backlog.samples() != watch->samples_counted) {
-    options_.on_samples(watch->backlog.samples() - watch->samples_counted);
-    watch->samples_counted = watch->backlog.samples();
+  if (const uint64_t samples = watch->backlog.samples() - watch->samples_counted; samples > 0) {
+    watch->samples_counted += samples;
+    watch->stream->control().CountRead(samples);
+    if (options_.on_samples != nullptr) options_.on_samples(samples);
   }
   if (status.ok()) status = Recheck(watch);
   if (!status.ok()) return watch->stream->End(status);

@@ -1,6 +1,7 @@
 // tachoctl shows conditions in a command of their own, and beside jobs.
 #include <limits>
 
+#include "client/ctl/text/page_link.h"
 #include "tests/client/ctl/ctl_reading_fixture.h"
 
 namespace tacho::ctl {
@@ -217,6 +218,7 @@ TEST_F(CtlConditionsTest, StatusShowsThemAboveTheTasks) {
   task.set_task(4);
   task.set_host("host-5");
   task.set_last_seen_unix_ns(kStart + 30 * kSecond);
+  fake_.page_url = "http://127.0.0.1:7412/ui/";
   env_.width = 80;
   ASSERT_EQ(Run({"status", "gpt-hang"}), kOk) << Err();
   ExpectGolden("status_conditions.txt", Out());
@@ -226,6 +228,28 @@ TEST_F(CtlConditionsTest, StatusShowsThemAboveTheTasks) {
   fake_.conditions_status = {grpc::StatusCode::UNIMPLEMENTED, "an older collector"};
   ASSERT_EQ(Run({"status", "gpt-hang"}), kOk) << "worth showing without";
   EXPECT_THAT(Out(), Not(HasSubstr("conditions")));
+  EXPECT_THAT(Out(), HasSubstr("page:       http://127.0.0.1:7412/ui/#/job/gpt-hang\n"));
+  fake_.page_url = "";
+  ASSERT_EQ(Run({"status", "gpt-hang"}), kOk) << "without a page";
+  EXPECT_THAT(Out(), Not(HasSubstr("page")));
+}
+
+TEST(PageLinkTest, AnyNameFitsIntoALink) {
+  EXPECT_EQ(JobLink("https://t.example/ui/", "vision-moe_3", "LossSpike"),
+            "https://t.example/ui/#/job/vision-moe_3?v=LossSpike");
+  EXPECT_EQ(JobLink("https://t.example/ui/", "a/b ?#%\x1b\u00e9", ""),
+            "https://t.example/ui/#/job/a%2Fb%20%3F%23%25%1B%C3%A9");
+  EXPECT_EQ(JobLink("", "a", "Stalled"), "");
+}
+
+TEST(PageLinkTest, AnotherMachinesLoopbackIsNoLink) {
+  EXPECT_EQ(ReachablePage("http://127.0.0.1:7412/ui/", "localhost:7411"),
+            "http://127.0.0.1:7412/ui/");
+  EXPECT_EQ(ReachablePage("http://127.0.0.1:7412/ui/", "collector.example:7411"), "");
+  EXPECT_EQ(ReachablePage("http://[::1]:7412/ui/", "10.0.0.7:7411"), "");
+  EXPECT_EQ(ReachablePage("https://tacho.example/ui/", "10.0.0.7:7411"),
+            "https://tacho.example/ui/");
+  EXPECT_EQ(ReachablePage("", "10.0.0.7:7411"), "");
 }
 
 TEST_F(CtlConditionsTest, JobsNameThem) {

@@ -1,5 +1,5 @@
-// A Query service, and View.Fleet, whose answers a test writes down, on a real server on a free
-// loopback port.
+// A Query service, and two calls of View, whose answers a test writes down, on a real server on a
+// free loopback port.
 #pragma once
 
 #include <grpcpp/server.h>
@@ -44,6 +44,7 @@ class FakeQuery : public v1::Query::Service {
   v1::CardinalityResponse cardinality;
   v1::GoodputResponse goodput;
   v1::FleetResponse fleet;
+  std::string page_url;
   v1::IntegrateResponse integrals;
   grpc::Status integrals_status;
   v1::LatestResponse latest;
@@ -228,6 +229,12 @@ class FakeQuery : public v1::Query::Service {
       query_->Note(*context);
       query_->fleet_request = *request;
       *response = query_->fleet;
+      return grpc::Status::OK;
+    }
+
+    grpc::Status WhoAmI(grpc::ServerContext*, const v1::WhoAmIRequest*,
+                        v1::WhoAmIResponse* response) override {
+      response->set_page_url(query_->page_url);
       return grpc::Status::OK;
     }
 

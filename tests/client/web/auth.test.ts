@@ -14,7 +14,7 @@ class Channel extends BroadcastChannel {
 
 async function told(channel: BroadcastChannel, message: unknown): Promise<void> {
   channel.postMessage(message);
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await new Promise((resolve) => setTimeout(resolve, 250));
 }
 
 test('who signs out in one tab is signed out in all, and nobody hands the token back', async () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Poller, nextDelay } from '../../../client/web/src/api/poll';
+import { Poller } from '../../../client/web/src/api/poll';
+import { nextDelay } from '../../../client/web/src/api/retry';
 import { RpcError } from '../../../client/web/src/api/rpc';
 
 const until = async (holds: () => boolean): Promise<void> => {

@@ -4,15 +4,16 @@ import { test } from 'node:test';
 import type { LatestSample, LedgerSpan, NonFinite } from '../../../client/web/src/api/types';
 import type { MatrixData } from '../../../client/web/src/chart/types';
 import { fmt } from '../../../client/web/src/parts/format';
+import { pattern } from '../../../client/web/src/parts/pattern';
 import { addReasons, assessAgents, failing, firstFailure } from '../../../client/web/src/screens/agent_status';
 import { failureText } from '../../../client/web/src/screens/agents';
-import { rate } from '../../../client/web/src/screens/collector';
+import { addressOf, rate } from '../../../client/web/src/screens/collector';
 import { change, commonMetrics } from '../../../client/web/src/screens/compare';
 import { chipTable, outliers } from '../../../client/web/src/screens/host';
 import { hostCosts } from '../../../client/web/src/screens/host_cost';
 import { fetchUse, leftOutText, namedBy, servedBy } from '../../../client/web/src/screens/hostjobs';
 import { bucketsOf, sumsOf, timeAt, timesOf } from '../../../client/web/src/screens/ledger';
-import { byInterest, lowIsBad, ordered, pattern, ranges, since } from '../../../client/web/src/screens/matrixrows';
+import { byInterest, lowIsBad, ordered, ranges, since } from '../../../client/web/src/screens/matrixrows';
 import { turns, whose } from '../../../client/web/src/screens/nan';
 import { calls, differences, formatSubjects, merged, parseSubjects, placed } from '../../../client/web/src/screens/subjects';
 import { read } from '../../../client/web/src/screens/runbook';
@@ -245,4 +246,13 @@ test('rates between two answers of one start, and bytes of nothing', () => {
   assert.equal(rate({ now: answer(5000, 300), before: answer(3000, 100) }, 'samplesAppended'), 100);
   assert.equal(rate({ now: answer(5000, 300), before: null }, 'samplesAppended'), null);
   assert.equal(fmt.bytes(0), '0 B');
+});
+
+test('a caller of the collector has the address without port and kind', () => {
+  assert.equal(addressOf('ipv4:10.0.0.7:51234'), '10.0.0.7');
+  assert.equal(addressOf('http:10.0.0.7'), '10.0.0.7');
+  assert.equal(addressOf('http:fe80::1'), 'fe80::1');
+  assert.equal(addressOf('ipv6:%5B::1%5D:51234'), '::1');
+  assert.equal(addressOf('unix:/run/tacho.sock'), '/run/tacho.sock');
+  assert.equal(addressOf(''), '');
 });

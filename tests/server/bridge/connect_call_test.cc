@@ -137,6 +137,18 @@ TEST(ConnectCallTest, RefusesWhatItDoesNotUnderstand) {
        absl::StatusCode::kInvalidArgument, "jobb"},
       {"no JSON", Post("/tacho.v1.Query/GetJob", "application/json", "{"),
        absl::StatusCode::kInvalidArgument, "tacho.v1.GetJobRequest"},
+      {"no UTF-8", Post("/tacho.v1.Query/GetJob", "application/json", "{\"job\": \"\xff\xfe\"}"),
+       absl::StatusCode::kInvalidArgument, "no UTF-8"},
+      {"a deep message",
+       Post("/tacho.v1.Query/ListJobs", "application/json",
+            "{\"matchers\": " + std::string(100'000, '[') + std::string(100'000, ']') + "}"),
+       absl::StatusCode::kInvalidArgument, "more than 32 objects and arrays"},
+      {"a deep message behind a quote",
+       Post("/tacho.v1.Query/ListJobs", "application/json",
+            "{'group': '\"', 'matchers': " + std::string(33, '[') + std::string(33, ']') + "}"),
+       absl::StatusCode::kInvalidArgument, "more than 32 objects and arrays"},
+      {"a path that is no UTF-8", Post("/tacho.v1.Query/\xff", "application/json", "{}"),
+       absl::StatusCode::kNotFound, "/tacho.v1.Query/\xef\xbf\xbd"},
       {"no encoding", Get("/tacho.v1.Query/GetJob", {}), absl::StatusCode::kInvalidArgument,
        "encoding"},
       {"no base64",
@@ -151,6 +163,16 @@ TEST(ConnectCallTest, RefusesWhatItDoesNotUnderstand) {
     EXPECT_EQ(call.status().code(), wrong.code) << wrong.what << ": " << call.status();
     EXPECT_THAT(call.status().message(), HasSubstr(wrong.text)) << wrong.what;
   }
+}
+
+TEST(ConnectCallTest, BracketsInATextAreNoDepth) {
+  const std::string brackets(100, '[');
+  const auto call = ReadConnectCall(Post("/tacho.v1.Query/ListJobs", "application/json",
+                                         R"({"group": "\")" + brackets + R"("})"));
+  ASSERT_TRUE(call.ok()) << call.status();
+  v1::ListJobsRequest request;
+  ASSERT_TRUE(request.ParseFromString(call->request));
+  EXPECT_EQ(request.group(), "\"" + brackets);
 }
 
 TEST(ConnectCallTest, KnowsContentTypes) {

@@ -215,6 +215,40 @@ TEST_F(QueryServiceTest, RefusesMoreThanItMayRunAndSaysWhenToRetry) {
   EXPECT_TRUE(Range().ok());
 }
 
+TEST_F(QueryServiceTest, ListsWhatIsAtWorkAndHowMuchItHasRead) {
+  AddSeries(kMoreThanFlowControlHolds);
+  options_.limits.set_max_watches(1);
+  Start();
+  EXPECT_THAT(service_->running().Oldest(10), testing::IsEmpty());
+  {
+    PatientContext range_context, watch_context;
+    auto range = stub_->Range(&range_context, request_);
+    v1::RangeResponse piece;
+    ASSERT_TRUE(range->Read(&piece));  // It waits for a reader, as there are more than fit.
+    v1::WatchRequest live;
+    live.mutable_selector()->set_job("j");
+    auto watch = stub_->Watch(&watch_context, live);
+    v1::WatchResponse said;
+    ASSERT_TRUE(watch->Read(&said));
+    const std::vector<RunningQuery> running = service_->running().Oldest(10);
+    ASSERT_EQ(running.size(), 2u);
+    EXPECT_EQ(running[0].method, "Range");
+    EXPECT_EQ(running[0].job, "j");
+    EXPECT_THAT(running[0].peer, testing::StartsWith("ipv4:127.0.0.1:"));
+    EXPECT_GT(running[0].samples_read, 0u);
+    EXPECT_LT(running[0].samples_read, uint64_t{kMoreThanFlowControlHolds});
+    EXPECT_FALSE(running[0].watch);
+    EXPECT_EQ(running[1].method, "Watch");
+    EXPECT_TRUE(running[1].watch);
+    EXPECT_EQ(service_->running().Oldest(1).size(), 1u);
+    range_context.TryCancel();
+    watch_context.TryCancel();
+    range->Finish();
+    watch->Finish();
+  }
+  while (!service_->running().Oldest(1).empty()) absl::SleepFor(absl::Milliseconds(1));
+}
+
 TEST_F(QueryServiceTest, ACallThatHasEndedLeavesItsPlaceToTheNext) {
   AddSeries(30);
   options_.limits.set_max_concurrent(1);

@@ -12,12 +12,13 @@
 #include <random>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
 #include "proto/base/stale_marker.h"
 #include "server/query/read/sample.h"
 #include "storage/store.h"
+#include "tests/server/durable_append.h"
 
 namespace tacho::server::query {
 
@@ -65,12 +66,9 @@ class QueryStoreFixture : public testing::Test {
   // Row by row; a stale marker is no value. Waits until they are durable.
   void Append(const storage::LayoutPtr& layout, const std::vector<int64_t>& times,
               const std::vector<int64_t>& steps, const std::vector<double>& values) {
-    absl::Notification durable;
-    store_->AppendRows({}, layout, {times, steps, values}, [&](const absl::Status& status) {
-      EXPECT_TRUE(status.ok()) << status;
-      durable.Notify();
+    AppendDurably([&](storage::AppendDone done) {
+      store_->AppendRows({}, layout, {times, steps, values}, std::move(done));
     });
-    durable.WaitForNotification();
     const storage::SeriesSource& source = *layout->series.front()->source;
     for (size_t row = 0; row < times.size(); ++row) {
       bool any = false;

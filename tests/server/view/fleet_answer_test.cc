@@ -43,8 +43,11 @@ class FleetAnswerTest : public FleetFixture {
                         const security::Rights& rights = *security::Rights::Everything(),
                         uint64_t salt = 1) {
     v1::FleetResponse response;
-    const absl::Status status = AnswerFleet(*store_, *Look(*board_), request, rights, salt,
-                                            control_, &answered_, &response);
+    const auto plan = MakeFleetPlan(request);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    if (!plan.ok()) return response;
+    const absl::Status status =
+        AnswerFleet(*store_, *Look(*board_), *plan, rights, salt, control_, &answered_, &response);
     EXPECT_TRUE(status.ok()) << status;
     return response;
   }
@@ -261,7 +264,7 @@ TEST_F(FleetAnswerTest, WrongRequestsNameTheField) {
   const auto refusal = [](auto change) {
     v1::FleetRequest request;
     change(&request);
-    return std::string(CheckFleetRequest(request).message());
+    return std::string(MakeFleetPlan(request).status().message());
   };
   EXPECT_THAT(refusal([](auto* r) { r->set_spark_points(121); }), HasSubstr("spark_points"));
   EXPECT_THAT(refusal([](auto* r) { r->set_max_jobs(10'001); }), HasSubstr("max_jobs"));

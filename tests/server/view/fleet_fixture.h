@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "proto/base/clock.h"
 #include "server/query/read/query_control.h"
 #include "server/view/fleet_answer.h"
 #include "server/view/fleet_board.h"
+#include "tests/server/durable_append.h"
 #include "tests/server/query/query_store_fixture.h"
 
 namespace tacho::server::view {
@@ -46,14 +46,14 @@ class FleetFixture : public query::QueryStoreFixture {
   void AddAttributes(const std::string& job, std::map<std::string, std::string> values,
                      uint32_t attempt = 0) {
     const storage::Attributes attributes = {job, attempt, std::move(values)};
-    Wait([&](auto done) { store_->AppendAttributes({}, attributes, std::move(done)); });
+    AppendDurably([&](auto done) { store_->AppendAttributes({}, attributes, std::move(done)); });
   }
   void AddEnd(const std::string& job, int64_t second) {
     storage::Event event;
     event.source = {job, 0, 0, "host-0"};
     event.time_ns = NsOf(second);
     event.kind = "ended";
-    Wait([&](auto done) { store_->AppendEvent({}, event, std::move(done)); });
+    AppendDurably([&](auto done) { store_->AppendEvent({}, event, std::move(done)); });
   }
   // Chips 0 to `chips` - 1, as an agent records them.
   void AddChips(const std::string& job, const std::string& host, int chips, int64_t second) {
@@ -67,7 +67,9 @@ class FleetFixture : public query::QueryStoreFixture {
     ASSERT_TRUE(layout.ok()) << layout.status();
     const std::vector<int64_t> times = {NsOf(second)};
     const std::vector<double> values(static_cast<size_t>(chips), 1.0);
-    Wait([&](auto done) { store_->AppendRows({}, layout->layout, {times, {}, values}, done); });
+    AppendDurably([&](auto done) {
+      store_->AppendRows({}, layout->layout, {times, {}, values}, done);
+    });
   }
   // Replaces the conditions of the job by those that are true with these severities.
   void SetConditions(const std::string& job,
@@ -103,15 +105,6 @@ class FleetFixture : public query::QueryStoreFixture {
     ADD_FAILURE() << "no job " << job;
     static const FleetRow none;
     return none;
-  }
-
-  static void Wait(const std::function<void(storage::AppendDone)>& append) {
-    absl::Notification durable;
-    append([&](const absl::Status& status) {
-      EXPECT_TRUE(status.ok()) << status;
-      durable.Notify();
-    });
-    durable.WaitForNotification();
   }
 
   absl::Time now_ = absl::FromUnixNanos(query::kTestBase);

@@ -12,9 +12,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "proto/base/stale_marker.h"
 #include "server/view/matrix.h"
+#include "tests/server/durable_append.h"
 #include "tests/server/query/query_store_fixture.h"
 
 namespace tacho::server::view {
@@ -63,12 +63,9 @@ class MatrixFixture : public query::QueryStoreFixture {
   // Row by row, to the store and to the model. A stale marker is no value.
   void Record(const storage::LayoutPtr& layout, const std::vector<int64_t>& times,
               const std::vector<int64_t>& steps, const std::vector<double>& values) {
-    absl::Notification durable;
-    store_->AppendRows({}, layout, {times, steps, values}, [&](const absl::Status& status) {
-      EXPECT_TRUE(status.ok()) << status;
-      durable.Notify();
+    AppendDurably([&](storage::AppendDone done) {
+      store_->AppendRows({}, layout, {times, steps, values}, std::move(done));
     });
-    durable.WaitForNotification();
     const storage::SeriesSource& source = *layout->series.front()->source;
     for (size_t i = 0; i < values.size(); ++i) {
       const size_t row = i / layout->series.size();

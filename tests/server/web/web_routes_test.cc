@@ -11,27 +11,14 @@
 
 #include "absl/strings/match.h"
 #include "server/web/web_assets.h"
+#include "tests/server/web/ask_route.h"
 
 namespace tacho::server::web {
 namespace {
 
 using ::testing::HasSubstr;
 
-using http::HttpRequest;
 using http::HttpResponse;
-
-HttpResponse Ask(const std::string& path, const HttpRequest::Pairs& headers = {},
-                 const WebOptions& options = {}) {
-  HttpRequest request;
-  request.method = "GET";
-  request.path = path;
-  request.headers = headers;
-  for (const http::Route& route : WebRoutes(options)) {
-    const bool fits = route.prefix ? absl::StartsWith(path, route.path) : path == route.path;
-    if (fits) return route.handler(request);
-  }
-  return {.status = 599, .body = "no route"};
-}
 
 std::string HeaderOf(const HttpResponse& response, const std::string& name) {
   for (const auto& [key, value] : response.headers) {

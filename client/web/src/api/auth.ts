@@ -1,11 +1,13 @@
 // The token: in this tab's session, or, if the person asks for it, in this browser. Never in a
 // cookie: cookies ignore ports, so another local server would get it.
 
+import { listeners } from './listeners';
+
 const KEY = 'tacho-token';
 const CHANNEL = 'tacho-token';
 
-type Listener = () => void;
-const listeners = new Set<Listener>();
+const told = listeners();
+const tell = told.tell;
 let token: string | null = null;
 let asked = false; // The collector refused the present token, or wants one.
 let reason = '';
@@ -28,10 +30,6 @@ function write(storage: 'sessionStorage' | 'localStorage', value: string | null)
   }
 }
 
-function tell(): void {
-  for (const listener of [...listeners]) listener();
-}
-
 function forget(): void {
   token = null;
   write('sessionStorage', null);
@@ -49,10 +47,7 @@ export const auth = {
   get reason(): string {
     return reason;
   },
-  on(listener: Listener): () => void {
-    listeners.add(listener);
-    return () => void listeners.delete(listener);
-  },
+  on: told.on,
   // Reads what is stored, and asks the other tabs of this browser if there is nothing.
   start(): void {
     token = read('sessionStorage') ?? read('localStorage');

@@ -1,8 +1,10 @@
 // What the badge in the header tells: whether answers come, and the collector's clock. Ages are
 // measured by that clock, because the browser's may be wrong.
 
-type Listener = () => void;
-const listeners = new Set<Listener>();
+import { listeners } from './listeners';
+
+const told = listeners();
+const tell = told.tell;
 let offset = 0; // The collector's clock minus ours, ms.
 let skewKnown = false;
 
@@ -11,10 +13,7 @@ export const live = {
   failing: '', // The text of the newest failure; empty after an answer.
   failingCode: '',
   paused: false,
-  on(listener: Listener): () => void {
-    listeners.add(listener);
-    return () => void listeners.delete(listener);
-  },
+  on: told.on,
   answered(): void {
     live.lastAnswerMs = Date.now();
     const was = live.failing;
@@ -41,10 +40,6 @@ export const live = {
     return offset;
   },
 };
-
-function tell(): void {
-  for (const listener of [...listeners]) listener();
-}
 
 // Now, by the collector's clock, in ms since the Unix epoch.
 export function collectorNow(): number {

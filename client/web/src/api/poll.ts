@@ -1,8 +1,11 @@
-// Asks again and again while the page is visible. Old data stays while a refresh fails.
+// Asks again and again while the page is visible. Old data stays while a refresh fails. While the
+// page's stream is live, what it reports is asked less often, or only when it says that there is news.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { auth } from './auth';
+import { feed } from './feed';
 import { live } from './live';
-import { RpcError, isAbort } from './rpc';
+import { asRpcError, nextDelay } from './retry';
+import { isAbort, type RpcError } from './rpc';
 
 export interface Polled<T> {
   data: T | null;
@@ -10,31 +13,23 @@ export interface Polled<T> {
   ageMs: number;
   stale: boolean;
   reload(): void;
-}
-
-const LONGEST_MS = 60_000;
-const JITTER = 0.2;
-
-// How long to wait before the next call: ± 20 % so that tabs do not march in step, doubling with
-// each failure, and never sooner than the collector says. `random` is in [0, 1).
-export function nextDelay(everyMs: number, failures: number, retryAfterMs: number | null, random: number): number {
-  const doubled = failures === 0 ? everyMs : Math.min(Math.max(everyMs, 1000) * 2 ** failures, LONGEST_MS);
-  return Math.max(doubled * (1 - JITTER + 2 * JITTER * random), retryAfterMs ?? 0);
-}
-
-export function asRpcError(error: unknown): RpcError {
-  if (error instanceof RpcError) return error;
-  return new RpcError('internal', error instanceof Error ? error.message : String(error));
+  // There is something new: asks, but not within `afterMs` (`everyMs` if absent) of the last answer.
+  nudge(afterMs?: number): void;
 }
 
 export interface PollerOptions<T> {
   fetch: (signal: AbortSignal) => Promise<T>;
   everyMs: number; // 0: once, and again only by reload().
+  calmMs?: number; // The same while the page's stream is live; `everyMs` if absent.
   changed: () => void;
   visible?: () => boolean;
   random?: () => number;
   now?: () => number;
+  streams?: () => boolean;
 }
+
+// An answer from before the first stream is asked again, unless it is as young as this.
+const FRESH_MS = 10_000;
 
 export class Poller<T> {
   data: T | null = null;
@@ -44,6 +39,9 @@ export class Poller<T> {
   private timer: ReturnType<typeof setTimeout> | null = null;
   private call: AbortController | null = null;
   private ended = false;
+  private due = false; // There is something new: see nudge().
+  private dueMs = 0;
+  private missed = false; // The stream was away.
 
   constructor(private readonly options: PollerOptions<T>) {}
 
@@ -69,9 +67,28 @@ export class Poller<T> {
     if (!this.call && !this.resting() && (this.options.everyMs > 0 || !this.data)) this.ask();
   }
 
+  nudge(afterMs = this.options.everyMs): void {
+    this.due = true;
+    this.dueMs = afterMs;
+    if (!this.call) this.plan(null);
+  }
+
+  // The page's stream is live, or no longer.
+  turned(): void {
+    if (this.options.calmMs === undefined) return;
+    const back = this.streams() && this.missed;
+    this.missed = !this.streams();
+    if (this.resting()) return;
+    // An answer that is on its way may be of before the stream.
+    if (back) this.reload();
+    else if (this.call) return;
+    else if (this.streams() && this.ageMs() > FRESH_MS) this.ask();
+    else this.plan(null);
+  }
+
   stale(): boolean {
-    const { everyMs } = this.options;
-    return this.data !== null && (this.error !== null || (everyMs > 0 && this.ageMs() > 3 * everyMs + 5000));
+    const every = this.pace();
+    return this.data !== null && (this.error !== null || (every > 0 && this.ageMs() > 3 * every + 5000));
   }
 
   // Whether another call is planned.
@@ -81,6 +98,15 @@ export class Poller<T> {
 
   ageMs(): number {
     return this.answeredMs ? this.now() - this.answeredMs : 0;
+  }
+
+  private streams(): boolean {
+    return (this.options.streams ?? (() => feed.live))();
+  }
+
+  private pace(): number {
+    const { everyMs, calmMs } = this.options;
+    return calmMs !== undefined && this.streams() ? calmMs : everyMs;
   }
 
   private now(): number {
@@ -95,6 +121,7 @@ export class Poller<T> {
   private ask(): void {
     if (this.timer !== null) clearTimeout(this.timer);
     this.timer = null;
+    this.due = false;
     if (this.ended) return;
     const call = new AbortController();
     this.call = call;
@@ -131,9 +158,15 @@ export class Poller<T> {
   private plan(retryAfterMs: number | null): void {
     // Asking again cannot help: a wrong token, a request that is not understood.
     const hopeless = this.error && ['unauthenticated', 'permission_denied', 'invalid_argument', 'unimplemented'].includes(this.error.code);
-    const once = this.options.everyMs === 0 && (!this.error || this.error.code !== 'unavailable');
+    const every = this.pace();
+    const once = every === 0 && !this.due && (!this.error || this.error.code !== 'unavailable');
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer = null;
     if (this.ended || hopeless || once) return;
-    const delay = nextDelay(this.options.everyMs, this.failures, retryAfterMs, (this.options.random ?? Math.random)());
+    const random = (this.options.random ?? Math.random)();
+    const delay = this.due && !this.failures
+      ? Math.max(0, this.dueMs - this.ageMs())
+      : nextDelay(every, this.failures, retryAfterMs, random);
     this.timer = setTimeout(() => {
       this.timer = null;
       if (!this.resting()) this.ask();
@@ -142,8 +175,8 @@ export class Poller<T> {
 }
 
 // Calls `fetch` now and every `everyMs` (0: once), and again at once when `key` changes. An empty
-// key asks nothing. The data of another key is dropped.
-export function usePoll<T>(key: string, fetch: (signal: AbortSignal) => Promise<T>, everyMs: number): Polled<T> {
+// key asks nothing. The data of another key is dropped. `calmMs`: see PollerOptions.
+export function usePoll<T>(key: string, fetch: (signal: AbortSignal) => Promise<T>, everyMs: number, calmMs?: number): Polled<T> {
   const [, redraw] = useState(0);
   const newest = useRef(fetch);
   newest.current = fetch;
@@ -156,6 +189,7 @@ export function usePoll<T>(key: string, fetch: (signal: AbortSignal) => Promise<
     const mine = new Poller<T>({
       fetch: (signal) => newest.current(signal),
       everyMs,
+      ...(calmMs === undefined ? {} : { calmMs }),
       changed: () => redraw((n) => n + 1),
     });
     poller.current = { key, poller: mine };
@@ -170,14 +204,14 @@ export function usePoll<T>(key: string, fetch: (signal: AbortSignal) => Promise<
       paused = live.paused;
       if (was && !paused) wake();
     };
-    const off = [live.on(resume), auth.on(signedIn)];
+    const off = [live.on(resume), auth.on(signedIn), feed.on(() => mine.turned())];
     mine.start();
     return () => {
       document.removeEventListener('visibilitychange', wake);
       off.forEach((f) => f());
       mine.stop();
     };
-  }, [key, everyMs]);
+  }, [key, everyMs, calmMs]);
   const now = poller.current?.key === key ? poller.current.poller : null;
   return {
     data: now?.data ?? null,
@@ -185,5 +219,6 @@ export function usePoll<T>(key: string, fetch: (signal: AbortSignal) => Promise<
     ageMs: now?.ageMs() ?? 0,
     stale: now?.stale() ?? false,
     reload: () => poller.current?.poller.reload(),
+    nudge: (afterMs) => poller.current?.poller.nudge(afterMs),
   };
 }

@@ -21,6 +21,8 @@ export interface CallOptions {
   priority?: number;
   // Calls in all, if the collector says when to try again; 3 if absent.
   attempts?: number;
+  // Does not count among the calls at work: a stream that stays open.
+  apart?: boolean;
   // A token to try, instead of the present one.
   token?: string;
 }
@@ -179,7 +181,7 @@ function pause(delay: number, signal?: AbortSignal): Promise<void> {
 // Runs `call`, again after the delay that the collector names.
 async function withRetries<T>(options: CallOptions, call: () => Promise<T>, mayRetry: () => boolean): Promise<T> {
   for (let attempt = 1; ; attempt++) {
-    await acquire(options.priority ?? 0, options.signal);
+    if (!options.apart) await acquire(options.priority ?? 0, options.signal);
     let delay: number;
     try {
       return await call();
@@ -188,7 +190,7 @@ async function withRetries<T>(options: CallOptions, call: () => Promise<T>, mayR
       if (attempt >= (options.attempts ?? MOST_ATTEMPTS) || error.retryAfterMs > LONGEST_RETRY_MS || !mayRetry()) throw error;
       delay = error.retryAfterMs * (1 + Math.random() / 4);
     } finally {
-      release();
+      if (!options.apart) release();
     }
     await pause(delay, options.signal);
   }

@@ -873,6 +873,7 @@ export interface WhoAmIResponse {
   expiresUnixNs?: Int64;
   version?: string;
   clockUnixNs?: Int64;
+  pageUrl?: string;
 }
 
 export type CollectorRequest = Record<string, never>;
@@ -904,4 +905,15 @@ export interface CollectorResponse {
   queriesLimit?: number;
   watches?: number;
   watchesLimit?: number;
+  running?: RunningQuery[];
+}
+
+export interface RunningQuery {
+  method?: string;
+  caller?: string;
+  peer?: string;
+  job?: string;
+  beganUnixNs?: Int64;
+  samplesRead?: Int64;
+  watch?: boolean;
 }

@@ -4,10 +4,10 @@ import { auth } from '../api/auth';
 import { collectorNow, live } from '../api/live';
 import type { WhoAmIResponse } from '../api/types';
 import { fmt } from '../parts/format';
+import { PLACES } from './places';
 import { href, type Route } from './route';
 import { choices, type Scheme } from './theme';
 
-const NAVIGATION = [['fleet', 'Fleet'], ['compare', 'Compare'], ['hosts', 'Hosts'], ['agents', 'Agents'], ['collector', 'Collector']];
 const STALE_AFTER_MS = 20_000;
 const SKEW_MS = 5000;
 
@@ -117,7 +117,7 @@ export function Header({ route, who, search, help }: HeaderProps) {
     <header class="top">
       <a class="brand" href={href({ screen: 'fleet', name: '', tab: '' })}>Tachograph</a>
       <nav aria-label="Screens">
-        {NAVIGATION.map(([screen, title]) => (
+        {PLACES.map(([screen, title]) => (
           <a key={screen} href={href({ screen, name: '', tab: '' })} aria-current={route.screen === screen ? 'page' : undefined}>{title}</a>
         ))}
       </nav>

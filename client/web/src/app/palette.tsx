@@ -8,6 +8,7 @@ import { fmt } from '../parts/format';
 import { Dialog } from './dialog';
 import { worst } from './filter';
 import { find, type Entry } from './match';
+import { JOB_TABS, PLACES } from './places';
 import { go, route, type Route } from './route';
 import { fleetStore } from './store';
 import { choices } from './theme';
@@ -17,18 +18,12 @@ interface Target extends Entry {
   run: () => void;
 }
 
-const TABS: [string, string][] = [
-  ['metrics', 'Metrics'], ['tasks', 'Tasks'], ['timeline', 'Timeline'], ['nan', 'First NaN'], ['goodput', 'Goodput'], ['about', 'About'],
-];
-const SCREENS: [string, string][] = [
-  ['fleet', 'Fleet'], ['compare', 'Compare'], ['hosts', 'Hosts'], ['agents', 'Agents'], ['collector', 'Collector'],
-];
 const MOST_SHOWN = 12;
 
 const to = (change: Partial<Route>) => (): void => go({ name: '', tab: '', ...change });
 
 function screens(): Target[] {
-  return SCREENS.map(([screen, title]) => ({ kind: 'view', text: title, run: to({ screen }) }));
+  return PLACES.map(([screen, title]) => ({ kind: 'view', text: title, run: to({ screen }) }));
 }
 
 function actions(): Target[] {
@@ -50,7 +45,7 @@ function ofJob(job: FleetJob): Target[] {
   const note = severity === 'healthy' ? '' : `${severity}: ${verdicts.join(', ')}`;
   return [
     { kind: 'job', text: name, note, also: verdicts.join(' '), run: to({ screen: 'job', name }) },
-    ...TABS.map(([tab, title]) => ({ kind: 'view', text: `${name} › ${title}`, weak: true, run: to({ screen: 'job', name, tab }) })),
+    ...JOB_TABS.map(([tab, title]) => ({ kind: 'view', text: `${name} › ${title}`, weak: true, run: to({ screen: 'job', name, tab }) })),
   ];
 }
 

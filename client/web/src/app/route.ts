@@ -1,6 +1,7 @@
 // The URL holds everything that a screen shows, so that a link shows the same to everybody:
 // #/SCREEN/NAME/TAB?key=value&…  Screens leave out values that are their defaults.
 import { useEffect, useState } from 'preact/hooks';
+import { listeners } from '../api/listeners';
 
 export interface Route {
   screen: string;
@@ -79,14 +80,8 @@ export function route(): Route {
   return parseRoute(typeof location === 'undefined' ? '' : location.hash);
 }
 
-const listeners = new Set<() => void>();
-export function onRoute(listener: () => void): () => void {
-  listeners.add(listener);
-  return () => void listeners.delete(listener);
-}
-function tell(): void {
-  for (const listener of [...listeners]) listener();
-}
+const told = listeners();
+const tell = told.tell;
 if (typeof window !== 'undefined') {
   window.addEventListener('hashchange', tell);
   window.addEventListener('popstate', tell);
@@ -115,7 +110,7 @@ export function useRoute(): Route {
   useEffect(() => {
     const update = (): void => set(route());
     update(); // It may have changed between the first rendering and this effect.
-    return onRoute(update);
+    return told.on(update);
   }, []);
   return now;
 }

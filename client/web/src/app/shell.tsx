@@ -13,10 +13,12 @@ import { Help } from './help';
 import { useKeys } from './keys';
 import { lazy } from './lazy';
 import { Palette } from './palette';
+import { PLACES } from './places';
 import { go, useRoute, type Route } from './route';
 import type { ScreenProps } from './screen';
 import { SignIn } from './signin';
 import { choices } from './theme';
+import { WhoContext } from './who';
 
 const JOB = lazy(async () => (await import('../screens/job')).Job);
 const SCREENS: Record<string, ComponentType<ScreenProps>> = {
@@ -31,10 +33,9 @@ const SCREENS: Record<string, ComponentType<ScreenProps>> = {
 };
 // After the first look; most people open a job next.
 const PREPARE_AFTER_MS = 1500;
-const TITLES: Record<string, string> = {
-  fleet: 'Fleet', compare: 'Compare', hosts: 'Hosts', agents: 'Agents', collector: 'Collector',
-};
-// The badge calls answers stale after 20 seconds, and some screens ask nothing else.
+const TITLES = Object.fromEntries(PLACES);
+// The badge calls answers stale after 20 seconds, and some screens ask nothing else. A collector that
+// is replaced by another version ends the stream, so nothing is asked while that is live.
 const WHO_EVERY_MS = 12_000;
 
 function Missing({ route }: ScreenProps) {
@@ -99,7 +100,7 @@ function Outdated({ version }: { version: string }) {
 export function Shell() {
   const route = useRoute();
   const [open, setOpen] = useState<'' | 'palette' | 'help'>('');
-  const who = usePoll(auth.needed ? '' : 'who', (signal) => whoAmI({}, signal, 2), WHO_EVERY_MS);
+  const who = usePoll(auth.needed ? '' : 'who', (signal) => whoAmI({}, signal, 2), WHO_EVERY_MS, 0);
   const text = useNotice();
   useChanges();
   useArrival(route);
@@ -129,7 +130,7 @@ export function Shell() {
       <Header route={route} who={who.data} search={search} help={() => setOpen('help')} />
       <Outdated version={who.data?.version ?? ''} />
       <main id="main" tabIndex={-1}>
-        {auth.needed ? <SignIn key={auth.reason} /> : <Screen key={`${route.screen}/${route.name}`} route={route} />}
+        {auth.needed ? <SignIn key={auth.reason} /> : <WhoContext.Provider value={who.data}><Screen key={`${route.screen}/${route.name}`} route={route} /></WhoContext.Provider>}
       </main>
       {open === 'palette' && !auth.needed ? <Palette close={() => setOpen('')} /> : null}
       {open === 'help' ? <Help close={() => setOpen('')} /> : null}

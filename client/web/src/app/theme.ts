@@ -1,4 +1,5 @@
 // Choices of a person that do not belong in a link: colours, the time zone, single-letter keys.
+import { listeners } from '../api/listeners';
 import { fmt, type Zone } from '../parts/format';
 
 export type Scheme = 'auto' | 'light' | 'dark';
@@ -20,13 +21,10 @@ function store(key: string, value: string | null): void {
   }
 }
 
-const listeners = new Set<() => void>();
+const told = listeners();
+const tell = told.tell;
 let scheme: Scheme = 'auto';
 let keys = true;
-
-function tell(): void {
-  for (const listener of [...listeners]) listener();
-}
 
 function paint(): void {
   if (scheme === 'auto') delete document.documentElement.dataset.theme;
@@ -40,10 +38,7 @@ export const choices = {
   get keys(): boolean {
     return keys;
   },
-  on(listener: () => void): () => void {
-    listeners.add(listener);
-    return () => void listeners.delete(listener);
-  },
+  on: told.on,
   start(): void {
     const value = stored('tacho-theme');
     scheme = value === 'light' || value === 'dark' ? value : 'auto';

@@ -1,5 +1,6 @@
 // The x axis that all layers of a stack share: what is in view, and where the cursor is. Listeners
 // are called once a frame, however often it changes.
+import { listeners } from '../api/listeners';
 
 export type AxisKind = 'step' | 'time' | 'elapsed';
 
@@ -17,7 +18,8 @@ export class Axis {
   full: [number, number] = [0, 1];
   cursor: number | null = null;
   pinned = false; // The cursor stays when the pointer leaves.
-  private listeners = new Set<() => void>();
+  private readonly told = listeners();
+  readonly on = this.told.on;
   private waiting = false;
 
   constructor(
@@ -27,11 +29,6 @@ export class Axis {
   ) {
     this.setFull(...full);
     this.showAll();
-  }
-
-  on(listener: () => void): () => void {
-    this.listeners.add(listener);
-    return () => void this.listeners.delete(listener);
   }
 
   get zoomed(): boolean {
@@ -91,7 +88,7 @@ export class Axis {
     this.waiting = true;
     this.schedule(() => {
       this.waiting = false;
-      for (const listener of [...this.listeners]) listener();
+      this.told.tell();
     });
   }
 }

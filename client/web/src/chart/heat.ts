@@ -163,7 +163,11 @@ export function paintHeat(s: Surface, axis: Axis, layer: HeatLayer): void {
 
 export function rowName(layer: HeatLayer, row: number): string {
   if (layer.name) return layer.name(row);
-  const r = layer.matrix.rows[row];
+  return matrixRowName(layer.matrix, row);
+}
+
+export function matrixRowName(matrix: MatrixData, row: number): string {
+  const r = matrix.rows[row];
   const parts = [r.task === null ? '' : String(r.task), r.host, r.chip && `chip ${r.chip}`, r.label];
   return parts.filter(Boolean).join(' ');
 }

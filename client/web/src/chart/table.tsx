@@ -3,6 +3,7 @@ import { fmt } from '../parts/format';
 import type { Axis } from './axis';
 import { curveGrid } from './csv';
 import { rowName } from './heat';
+import { useRangeInView } from './in_view';
 import type { Show } from './readout';
 import { elapsedLabel } from './ticks';
 import type { CurveLayer, HeatLayer, LaneLayer, Layer } from './types';
@@ -21,7 +22,7 @@ interface Rows {
   more: string; // How to see them.
 }
 
-function place(axis: Axis, x: number): string {
+export function place(axis: Axis, x: number): string {
   if (axis.kind === 'step') return fmt.count(x);
   return axis.kind === 'time' ? fmt.time(x) : elapsedLabel(x, 1);
 }
@@ -104,6 +105,7 @@ function One({ caption, head, rows, left, more }: Rows) {
 
 export function TableView({ layers, axis, show }: { layers: Layer[]; axis: Axis; show: Show }) {
   const [open, setOpen] = useState(false);
+  useRangeInView(axis);
   return (
     <details class="chart-table" onToggle={(e) => setOpen((e.currentTarget as HTMLDetailsElement).open)}>
       <summary>Table</summary>

@@ -2,6 +2,7 @@
 import { ms, maybe, num } from '../api/json';
 import type { Condition, ConditionSeverity } from '../api/types';
 import { href, type Route } from '../app/route';
+import { copyText } from './copy';
 import { fmt } from './format';
 
 export type Severity = 'critical' | 'warning' | 'info' | '';
@@ -78,6 +79,7 @@ export function Verdict({ condition, open = false }: { condition: Condition; ope
       <p class="actions">
         <a href={href(verdictRoute(condition, true))}>Show where</a>
         <a href={href({ screen: 'runbook', name: runbookOf(name), q: { job: condition.job ?? '' } })}>What to do</a>
+        <button onClick={() => void copyText(new URL(href(verdictRoute(condition)), location.href).href)}>Copy link</button>
         {culprit(condition) ? <span class="dim">{fmt.text(culprit(condition))}</span> : null}
       </p>
     </article>

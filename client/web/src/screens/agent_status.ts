@@ -3,6 +3,7 @@
 // to sources that no longer exist, or to an earlier reason.
 import { ms, num } from '../api/json';
 import type { LatestSample, RecordedEvent } from '../api/types';
+import { natural } from '../parts/order';
 
 export interface SourceStatus {
   name: string;
@@ -102,7 +103,6 @@ function assess(host: string, samples: { sample: LatestSample; timeMs: number }[
 export const failing = (agent: AgentStatus): SourceStatus[] => agent.sources.filter((s) => s.failing);
 
 const WEIGHT: Record<AgentState, number> = { silent: 0, failing: 1, ok: 2 };
-const natural = new Intl.Collator('en', { numeric: true }).compare;
 
 // Those that need somebody first, then by host.
 export function assessAgents(latest: LatestSample[], nowMs: number): AgentStatus[] {

@@ -6,12 +6,12 @@ import { usePoll, type Polled } from '../api/poll';
 import { go, href } from '../app/route';
 import type { ScreenProps } from '../app/screen';
 import { fmt } from '../parts/format';
+import { pattern } from '../parts/pattern';
 import { Empty, Failed, Loading, Stale } from '../parts/states';
 import { DataTable, type Column } from '../parts/table';
 import { Sign } from '../parts/verdict';
 import { addReasons, AGENT_METRICS, assessAgents, failing, firstFailure, remedy, type AgentStatus, type SourceStatus } from './agent_status';
 import { Choice, one } from './choice';
-import { pattern } from './matrixrows';
 import './rows.css';
 
 const EVERY_MS = 10_000;

@@ -1,12 +1,13 @@
 // The collector's own health, and who uses up its limits.
-import { useRef } from 'preact/hooks';
-import { cardinality, collector, whoAmI } from '../api/calls';
+import { useContext, useRef } from 'preact/hooks';
+import { cardinality, collector } from '../api/calls';
 import { maybe, ms, num } from '../api/json';
 import { usePoll } from '../api/poll';
 import type { CardinalityResponse, CardinalityUse, CollectorResponse, WhoAmIResponse } from '../api/types';
 import { collectorNow } from '../api/live';
 import { href } from '../app/route';
 import type { ScreenProps } from '../app/screen';
+import { WhoContext } from '../app/who';
 import { copyText } from '../parts/copy';
 import { fmt } from '../parts/format';
 import { Failed, Loading, Stale } from '../parts/states';
@@ -71,6 +72,29 @@ function healthParts(c: CollectorResponse): Part[] {
     { name: 'Watches', used: num(c.watches), limit: num(c.watchesLimit), show: fmt.count },
     { name: 'File system', used: total - num(c.diskFreeBytes), limit: total, show: fmt.bytes, note: 'of the store, with what others keep there' },
   ];
+}
+
+// "10.0.0.7" of "ipv4:10.0.0.7:51234" and "http:10.0.0.7", "::1" of "ipv6:%5B::1%5D:51234".
+export function addressOf(peer: string): string {
+  const [, kind, rest] = /^(\w+):(.*)$/.exec(peer) ?? ['', 'http', peer];
+  return kind === 'http' ? rest : rest.replace(/:\d+$/, '').replace(/%5B|%5D|[[\]]/gi, '');
+}
+
+// The newest is the last, so that a row keeps its place while it runs.
+function AtWork({ c }: { c: CollectorResponse }) {
+  const rows = c.running ?? [];
+  if (!rows.length) return <p class="dim">Nobody asks for anything now.</p>;
+  const now = ms(c.clockUnixNs) ?? 0;
+  return (
+    <DataTable label="Queries at work and open watches" rows={rows} rowKey={(r) => `${r.peer} ${r.method} ${r.beganUnixNs}`} columns={[
+      { key: 'method', title: 'Call', cell: (r) => fmt.text(r.method ?? '') },
+      { key: 'caller', title: 'Who', cell: (r) => (r.caller ? fmt.text(r.caller) : <span class="dim">anybody</span>) },
+      { key: 'peer', title: 'From', cell: (r) => fmt.text(addressOf(r.peer ?? '')) },
+      { key: 'job', title: 'Job', cell: (r) => (r.job ? <a href={href({ screen: 'job', name: r.job })}>{fmt.text(r.job)}</a> : '') },
+      { key: 'began', title: 'For', number: true, cell: (r) => fmt.duration(Math.max(0, now - (ms(r.beganUnixNs) ?? now)) / 1000) },
+      { key: 'read', title: 'Samples read', number: true, cell: (r) => fmt.count(num(r.samplesRead)) },
+    ]} />
+  );
 }
 
 function Figures({ health }: { health: Health }) {
@@ -175,7 +199,7 @@ function Cardinality() {
 export function Collector(_: ScreenProps) {
   const previous = useRef<CollectorResponse | null>(null);
   const { data, error, stale, ageMs, reload } = usePoll('collector', (signal) => fetchHealth(previous, signal), EVERY_MS);
-  const who = usePoll('who', (signal) => whoAmI({}, signal), 0);
+  const who = useContext(WhoContext);
   if (!data) return <><h1>Collector</h1>{error ? <Failed error={error} retry={reload} /> : <Loading height={400} label="Loading the collector's state" />}</>;
   const c = data.now;
   const started = ms(c.startedUnixNs) ?? 0;
@@ -186,10 +210,11 @@ export function Collector(_: ScreenProps) {
       <p class="facts-line">
         <span>version {fmt.text(c.version ?? '')}</span>
         <span>up {fmt.duration(Math.max(0, collectorNow() - started) / 1000)}, since {fmt.time(started)}</span>
-        {who.data ? <You who={who.data} /> : null}
+        {who ? <You who={who} /> : null}
       </p>
       <section class="section"><Figures health={data} /></section>
       <section class="section wide" tabIndex={0}><h2>Now</h2><Meters label="What is in use now" parts={healthParts(c)} /></section>
+      <section class="section wide" tabIndex={0}><h2>At work</h2><AtWork c={c} /></section>
       <Cardinality />
     </>
   );

@@ -2,9 +2,10 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { getJob, listJobs } from '../api/calls';
 import { num } from '../api/json';
-import { asRpcError, usePoll } from '../api/poll';
+import { usePoll } from '../api/poll';
+import { asRpcError } from '../api/retry';
 import type { RpcError } from '../api/rpc';
-import type { GetJobResponse } from '../api/types';
+import type { GetJobResponse, Job } from '../api/types';
 import { go, href, type Route } from '../app/route';
 import type { ScreenProps } from '../app/screen';
 import { Swatch, useDark } from '../chart/legend';
@@ -68,12 +69,11 @@ function attributesOf(detail: GetJobResponse, subject: Compared): Record<string,
   return mine?.attributes ?? {};
 }
 
-function Picker({ subjects }: { subjects: Compared[] }) {
+function Picker({ subjects, jobs }: { subjects: Compared[]; jobs: Job[] }) {
   const [text, set] = useState('');
-  const { data } = usePoll('jobs to compare', (signal) => listJobs({ pageSize: 1000 }, signal), 60_000);
   const add = (event: Event): void => {
     event.preventDefault();
-    const more = parseSubjects(/[,@%]/.test(text) && !data?.jobs?.some((j) => j.name === text) ? text : formatSubjects([{ job: text, attempt: null }]));
+    const more = parseSubjects(/[,@%]/.test(text) && !jobs.some((j) => j.name === text) ? text : formatSubjects([{ job: text, attempt: null }]));
     if (more.length) go({ q: { s: formatSubjects([...subjects, ...more].slice(0, MOST_SUBJECTS)) } });
     set('');
   };
@@ -82,7 +82,7 @@ function Picker({ subjects }: { subjects: Compared[] }) {
     <form class="bar-row" onSubmit={add}>
       <label>add <input list="compare-jobs" value={text} disabled={full} placeholder="job, or job@attempt" aria-label="Job to compare" onInput={(e) => set(e.currentTarget.value)} /></label>
       <datalist id="compare-jobs">
-        {(data?.jobs ?? []).flatMap((j) => {
+        {jobs.flatMap((j) => {
           const name = j.name ?? '';
           const attempts = Array.from({ length: Math.min(j.attempts ?? 1, 8) }, (_, i) => `${name}@${i}`);
           return [name, ...((j.attempts ?? 1) > 1 ? attempts : [])].map((value) => <option key={value} value={value} />);
@@ -278,10 +278,9 @@ function Comparison({ route, subjects }: { route: Route; subjects: Compared[] })
 }
 
 // Groups are what `tachoctl group` gave to jobs.
-function Groups() {
-  const { data } = usePoll('groups', (signal) => listJobs({ pageSize: 1000 }, signal), 60_000);
-  const groups = [...new Set((data?.jobs ?? []).map((j) => j.marks?.group ?? '').filter(Boolean))].sort();
-  const tags = [...new Set((data?.jobs ?? []).flatMap((j) => j.marks?.tags ?? []))].sort();
+function Groups({ jobs }: { jobs: Job[] }) {
+  const groups = [...new Set(jobs.map((j) => j.marks?.group ?? '').filter(Boolean))].sort();
+  const tags = [...new Set(jobs.flatMap((j) => j.marks?.tags ?? []))].sort();
   if (!groups.length && !tags.length) return null;
   return (
     <p class="actions">
@@ -296,14 +295,16 @@ export function Compare({ route }: ScreenProps) {
   const subjects = parseSubjects(route.q.s);
   const look = useMemo(() => styles(subjects.map(nameOf)), [route.q.s]);
   const sweep = route.q.group || route.q.tag;
+  const { data } = usePoll(sweep ? '' : 'jobs to compare', (signal) => listJobs({ pageSize: 1000 }, signal), 60_000);
+  const jobs = data?.jobs ?? [];
   return (
     <>
       <h1>Compare{sweep ? ` the runs of ${route.q.group ? 'group' : 'tag'} ${fmt.text(sweep)}` : ''}</h1>
       {sweep ? <Sweep route={route} /> : (
         <>
           <Subjects subjects={subjects} look={look} />
-          <Picker subjects={subjects} />
-          <Groups />
+          <Picker subjects={subjects} jobs={jobs} />
+          <Groups jobs={jobs} />
           {subjects.length >= 2 ? <Comparison route={route} subjects={subjects} /> : (
             <Empty title={subjects.length ? 'Add another job' : 'Nothing to compare yet'} hint="Add two to twenty jobs, or attempts of one job as NAME@0 and NAME@1. The first is what the others are measured against." />
           )}

@@ -1,9 +1,11 @@
 // The jobs of the fleet, kept current by what changed since the last answer.
-import { useRef } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { fleet } from '../api/calls';
-import { num } from '../api/json';
+import { feed, type Source } from '../api/feed';
+import { ms, num } from '../api/json';
+import { live } from '../api/live';
 import { usePoll, type Polled } from '../api/poll';
-import type { FleetJob, FleetResponse, FleetTotals, Matcher } from '../api/types';
+import type { FleetJob, FleetResponse, FleetTotals, Matcher, WatchConditionsResponse } from '../api/types';
 import { fleetStore } from '../app/store';
 
 export interface FleetState {
@@ -17,6 +19,9 @@ export interface FleetState {
 // The job of the agents' own series. It trains nothing, and has the screen Hosts.
 const HOSTS_JOB = 'hosts';
 const EVERY_MS = 5000;
+// While the stream is live: jobs that only move on change every ten seconds in the collector's answers.
+const CALM_MS = 10_000;
+const SOON_MS = 1000; // After a condition has changed.
 const SPARK_POINTS = 36;
 const MOST_JOBS = 10_000;
 
@@ -51,10 +56,36 @@ export function apply(old: FleetState | null, answer: FleetResponse): FleetState
   return { revision: String(answer.revision ?? 0), jobs, totals, leftOut: num(answer.leftOut), hosts };
 }
 
+// The conditions of all jobs: each change of one makes the rows be asked again.
+function conditionsSource(changed: () => void): Source {
+  return {
+    subject: 'fleet',
+    key: 'fleet',
+    method: 'tacho.v1.Query/WatchConditions',
+    request: () => ({}),
+    begin: () => {
+      let history = true;
+      return (message) => {
+        const { conditions = [], live: mark, clockUnixNs } = message as WatchConditionsResponse;
+        const clock = ms(clockUnixNs);
+        if (clock !== null) live.clock(clock);
+        if (conditions.length && !history) changed();
+        if (mark) history = false;
+        return mark === true;
+      };
+    },
+  };
+}
+
 export function useFleet(matchers: Matcher[], attributes: string[]): Polled<FleetState> {
   const key = `fleet ${JSON.stringify([matchers, attributes])}`;
   const kept = useRef<{ key: string; state: FleetState | null }>({ key, state: null });
-  return usePoll(
+  const nudge = useRef<(afterMs: number) => void>(() => undefined);
+  useEffect(() => {
+    feed.watch(conditionsSource(() => nudge.current(SOON_MS)));
+    return () => feed.watch(null);
+  }, []);
+  const polled = usePoll(
     key,
     async (signal) => {
       if (kept.current.key !== key) kept.current = { key, state: null };
@@ -70,5 +101,8 @@ export function useFleet(matchers: Matcher[], attributes: string[]): Polled<Flee
       return state;
     },
     EVERY_MS,
+    CALM_MS,
   );
+  nudge.current = polled.nudge;
+  return polled;
 }

@@ -13,8 +13,9 @@ import { workMetric } from './groups';
 import { hostCosts } from './host_cost';
 import { useJobData } from './jobdata';
 import { BUCKETS, bucketsOf, total, type BucketSum } from './ledger';
-import { Colour, Shares, word } from './ledger_view';
+import { Colour, Shares } from './ledger_view';
 import './rows.css';
+import { bucketTitle } from './spans';
 
 const EVERY_MS = 60_000;
 const COLUMNS = 2000;
@@ -29,7 +30,7 @@ const of = (part: Part, bucket: string): number => part.sums.find((s) => s.bucke
 
 function columns(parts: Part[]): Column<string>[] {
   return [
-    { key: 'bucket', title: 'Time for', cell: (b) => <><Colour bucket={b} /> {word(b)}</> },
+    { key: 'bucket', title: 'Time for', cell: (b) => <><Colour bucket={b} /> {bucketTitle(b)}</> },
     ...parts.flatMap((p): Column<string>[] => [
       { key: `s ${p.name}`, title: p.name, number: true, cell: (b) => (of(p, b) ? fmt.duration(of(p, b)) : '–') },
       { key: `p ${p.name}`, title: 'share', number: true, cell: (b) => (of(p, b) ? fmt.percent(of(p, b) / total(p.sums)) : '') },

@@ -4,12 +4,13 @@ import { useMemo } from 'preact/hooks';
 import { latest, matrix } from '../api/calls';
 import { ms, num } from '../api/json';
 import { usePoll, type Polled } from '../api/poll';
-import type { LatestSample } from '../api/types';
+import type { GetJobResponse, LatestSample } from '../api/types';
 import { go, href, type Route } from '../app/route';
 import type { ScreenProps } from '../app/screen';
 import { Stack } from '../chart/stack';
 import type { Layer } from '../chart/types';
 import { fmt } from '../parts/format';
+import { natural } from '../parts/order';
 import { Empty, Failed, Loading, Stale } from '../parts/states';
 import { DataTable } from '../parts/table';
 import { Verdict } from '../parts/verdict';
@@ -32,8 +33,6 @@ export interface ChipRow {
   values: (number | null)[]; // One a chip.
   off: (-1 | 0 | 1)[]; // Whether a chip lies clearly below or above the others.
 }
-
-const natural = new Intl.Collator('en', { numeric: true }).compare;
 const OFF = 0.12; // Of the median.
 
 // The newest samples as a table of metrics by chips.
@@ -159,11 +158,10 @@ function AgentLine({ host }: { host: string }) {
   );
 }
 
-function Charts({ route, host, use, served, names }: {
-  route: Route; host: string; use: Polled<HostUse>; served: Served[]; names: string[];
+function Charts({ route, host, hosts, use, served, names }: {
+  route: Route; host: string; hosts: GetJobResponse; use: Polled<HostUse>; served: Served[]; names: string[];
 }) {
-  const hosts = useHostsJob();
-  const { full, shown, last } = spanOf(route, hosts.data);
+  const { full, shown, last } = spanOf(route, hosts);
   const view = useView(route, 'time', full);
   const link = `${last} ${route.q.r ?? ''}`;
   const chips = chipMetrics(names);
@@ -203,7 +201,7 @@ export function Host({ route }: ScreenProps) {
       <AgentLine host={host} />
       {named.length ? <h2>What is wrong</h2> : null}
       {named.map((c) => <Verdict key={`${c.job} ${c.condition}`} condition={c} />)}
-      {hosts.data ? <Charts route={route} host={host} use={use} served={served} names={names} />
+      {hosts.data ? <Charts route={route} host={host} hosts={hosts.data} use={use} served={served} names={names} />
         : hosts.error ? <Failed error={hosts.error} retry={hosts.reload} /> : <Loading height={320} label="Loading the host" />}
       {since === null ? null : <p class="dim">Hosts are recorded since {fmt.time(since)}.</p>}
     </>

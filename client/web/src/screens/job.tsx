@@ -3,6 +3,7 @@ import type { ComponentType } from 'preact';
 import { maybe, num } from '../api/json';
 import { go, href, type Route } from '../app/route';
 import { useKeys } from '../app/keys';
+import { JOB_TABS } from '../app/places';
 import type { GetJobResponse } from '../api/types';
 import type { ScreenProps, TabProps } from '../app/screen';
 import { fmt } from '../parts/format';
@@ -19,14 +20,10 @@ import { Tasks } from './tasks';
 import { Timeline } from './timeline';
 import { axisKind } from './view';
 
-export const TABS: [string, string, ComponentType<TabProps>][] = [
-  ['metrics', 'Metrics', Metrics],
-  ['tasks', 'Tasks', Tasks],
-  ['timeline', 'Timeline', Timeline],
-  ['nan', 'First NaN', FirstNan],
-  ['goodput', 'Goodput', Goodput],
-  ['about', 'About', About],
-];
+const VIEWS: Record<string, ComponentType<TabProps>> = {
+  metrics: Metrics, tasks: Tasks, timeline: Timeline, nan: FirstNan, goodput: Goodput, about: About,
+};
+const TABS: [string, string][] = [['', 'Overview'], ...JOB_TABS];
 
 const STATES: Record<string, string> = {
   JOB_STATE_RUNNING: 'running', JOB_STATE_SILENT: 'silent', JOB_STATE_ENDED: 'ended',
@@ -110,10 +107,9 @@ export function Head({ data }: { data: JobData }) {
 }
 
 function Tabs({ route }: { route: Route }) {
-  const all = [['', 'Overview'], ...TABS.map(([tab, title]) => [tab, title])];
   return (
     <nav class="tabs" aria-label="Views of the job">
-      {all.map(([tab, title]) => (
+      {TABS.map(([tab, title]) => (
         <a key={tab} href={href({ tab })} aria-current={route.tab === tab ? 'page' : undefined}>{title}</a>
       ))}
       {WITH_AXIS.includes(route.tab) ? <AxisChoice route={route} /> : null}
@@ -147,11 +143,8 @@ function AxisChoice({ route }: { route: Route }) {
 }
 
 function useJobKeys(route: Route): void {
-  const tabs = ['', ...TABS.map(([tab]) => tab)];
   useKeys([
-    ...tabs.map((tab, i) => ({
-      keys: String(i + 1), help: i ? `Tab: ${TABS[i - 1][1]}` : 'Tab: Overview', run: () => go({ tab }),
-    })),
+    ...TABS.map(([tab, title], i) => ({ keys: String(i + 1), help: `Tab: ${title}`, run: () => go({ tab }) })),
     {
       keys: 'x', help: 'Next x axis: step, time, elapsed',
       run: () => chooseAxis(KINDS[(KINDS.indexOf(axisKind(route)) + 1) % KINDS.length]),
@@ -164,7 +157,7 @@ export function Job({ route: linked }: ScreenProps) {
   const { data, error } = polled;
   const route = data ? withAxis(linked, data.detail) : linked;
   useJobKeys(route);
-  const Tab = TABS.find((tab) => tab[0] === route.tab)?.[2];
+  const Tab = Object.hasOwn(VIEWS, route.tab) ? VIEWS[route.tab] : Overview;
   if (!data) {
     return (
       <>
@@ -179,7 +172,7 @@ export function Job({ route: linked }: ScreenProps) {
       {polled.stale ? <Stale ageMs={polled.ageMs} error={error} /> : null}
       <Tabs route={route} />
       <JobContext.Provider value={data}>
-        {Tab ? <Tab job={route.name} route={route} /> : <Overview job={route.name} route={route} />}
+        <Tab job={route.name} route={route} />
       </JobContext.Provider>
     </>
   );

@@ -1,10 +1,12 @@
 // What every tab of a job needs to know of it, asked once for all of them.
 import { createContext } from 'preact';
-import { useContext } from 'preact/hooks';
+import { useContext, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { conditions, getJob, goodput, listEvents } from '../api/calls';
-import { maybe, ms, num } from '../api/json';
+import { maybe, ms, ns, num } from '../api/json';
 import { usePoll, type Polled } from '../api/poll';
 import type { Condition, GetJobResponse, GoodputResponse, RecordedEvent } from '../api/types';
+import { jobFeed } from './jobfeed';
+import { mainMetric } from './groups';
 import type { AxisKind } from '../chart/axis';
 import { severityOf } from '../parts/verdict';
 import type { Extent } from './view';
@@ -25,6 +27,10 @@ export function useJobData(): JobData {
 
 const EVERY_MS = 5000;
 const EVENTS_EVERY_MS = 10_000;
+// While the stream is live: the ledger, times and shares, which the collector computes.
+export const CALM_MS = 30_000;
+// After an event, which may have changed all of them.
+export const SOON_MS = 1000;
 const MOST_SPANS = 1000;
 const MOST_EVENTS = 2000;
 
@@ -51,13 +57,53 @@ export function worstFirst(found: Condition[]): Condition[] {
   return [...found].sort((a, b) => weight(b) - weight(a) || (ms(a.sinceUnixNs) ?? 0) - (ms(b.sinceUnixNs) ?? 0));
 }
 
+// What the rows of the stream say of the job since the collector described it.
+function moved(data: JobData): JobData {
+  const { job } = data.detail;
+  const step = Math.max(maybe(job?.lastStep) ?? -Infinity, jobFeed.lastStep);
+  const seen = Math.max(ms(job?.lastSeenUnixNs) ?? 0, jobFeed.lastSeenMs);
+  const steps = Number.isFinite(step) ? { lastStep: String(step) } : {};
+  return { ...data, detail: { ...data.detail, job: { ...job, ...steps, lastSeenUnixNs: ns(seen) } } };
+}
+
+// Also opens the page's stream of the job, and ends it with the screen.
 export function useJob(job: string): Polled<JobData> {
-  return usePoll(`job ${job}`, (signal) => fetchJob(job, signal), EVERY_MS);
+  const polled = usePoll(`job ${job}`, (signal) => fetchJob(job, signal), EVERY_MS, CALM_MS);
+  const [tip, draw] = useState(0);
+  useEffect(() => {
+    jobFeed.open(job);
+    const off = jobFeed.onTip(() => draw((n) => n + 1));
+    return () => {
+      off();
+      jobFeed.close();
+    };
+  }, [job]);
+  const nudge = useRef(polled.nudge);
+  nudge.current = polled.nudge;
+  useEffect(() => jobFeed.onEvent(() => nudge.current(SOON_MS)), [job]);
+  const main = mainMetric((polled.data?.detail.metrics ?? []).map((m) => m.name ?? ''));
+  useEffect(() => (main ? jobFeed.want(main, () => undefined) : undefined), [job, main]);
+  const data = useMemo(() => polled.data && moved(polled.data), [polled.data, tip]);
+  return { ...polled, data };
+}
+
+const identity = (e: RecordedEvent): string => JSON.stringify([e.timeUnixNs, e.kind, e.source, e.message]);
+
+// The listed events, and those of the stream that are not among them.
+export function withNewer(listed: RecordedEvent[], newer: RecordedEvent[]): RecordedEvent[] {
+  const known = new Set(listed.map(identity));
+  const more = newer.filter((e) => KINDS.includes(e.kind ?? '') && !known.has(identity(e)));
+  return more.length ? [...listed, ...more] : listed;
 }
 
 export function useEvents(job: string): Polled<RecordedEvent[]> {
   const fetch = (signal: AbortSignal) => listEvents({ job, kinds: KINDS, newest: MOST_EVENTS }, signal);
-  return usePoll(`events ${job}`, fetch, EVENTS_EVERY_MS);
+  const polled = usePoll(`events ${job}`, fetch, EVENTS_EVERY_MS, 0);
+  const [, draw] = useState(0);
+  useEffect(() => jobFeed.onEvent(() => draw((n) => n + 1)), [job]);
+  const newer = jobFeed.events;
+  const data = useMemo(() => polled.data && withNewer(polled.data, newer), [polled.data, newer]);
+  return { ...polled, data };
 }
 
 // Where elapsed time begins.

@@ -1,6 +1,7 @@
 // Rows of a matrix: which of them stand out, since when, in which order, and what a metric means
 // for them.
 import type { MatrixData, MatrixRow } from '../chart/types';
+import { natural } from '../parts/order';
 import { plainName } from './groups';
 
 // Metrics of which a low value is the bad one: how busy a chip is, how fast it runs.
@@ -13,7 +14,6 @@ export function lowIsBad(metric: string): boolean {
 export type Order = 'worst' | 'task' | 'host';
 
 // Names with numbers in them by their numbers: host-2 before host-10.
-const natural = new Intl.Collator('en', { numeric: true }).compare;
 
 // How far a row stands out on the bad side: 0 is like the others, 0.6 is 60 % worse.
 export function badness(row: MatrixRow, low: boolean): number {
@@ -56,17 +56,6 @@ export function since(m: MatrixData, row: number, low: boolean): number | null {
     if (off[c] > limit && beyond / all >= 0.8) best = c;
   }
   return best < 0 || best === off.findIndex(Number.isFinite) ? null : m.first + best * m.width;
-}
-
-// A pattern that a person types; while it is not whole, its text is looked for.
-export function pattern(text: string): (value: string) => boolean {
-  if (!text) return () => true;
-  try {
-    const expression = new RegExp(text, 'i');
-    return (value) => expression.test(value);
-  } catch {
-    return (value) => value.toLowerCase().includes(text.toLowerCase());
-  }
 }
 
 // What a person wants to see of tasks first: their own work, their waiting, their steps.

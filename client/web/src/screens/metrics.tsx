@@ -6,7 +6,9 @@ import { useKeys } from '../app/keys';
 import { go, type Route } from '../app/route';
 import type { TabProps } from '../app/screen';
 import { fmt } from '../parts/format';
+import { pattern } from '../parts/pattern';
 import { Empty } from '../parts/states';
+import { one } from './choice';
 import { GROUP_ORDER, groupOf } from './groups';
 import { fullExtent, originOf, supersededOf, useEvents, useJobData, type JobData } from './jobdata';
 import { Tools, y, useYKeys } from './overview';
@@ -32,34 +34,20 @@ export function pinsText(names: string[]): string {
   return names.map((name) => name.replace(/%/g, '%25').replace(/,/g, '%2C')).join(',');
 }
 
-function choice<T extends string>(value: string | undefined, all: T[], fallback: T): T {
-  return all.includes(value as T) ? (value as T) : fallback;
-}
-
-// A pattern that is not complete yet matches as plain text.
-export function pattern(text: string): (name: string) => boolean {
-  try {
-    const found = new RegExp(text.replace(/^\//, ''), 'i');
-    return (name) => found.test(name);
-  } catch {
-    return (name) => name.toLowerCase().includes(text.toLowerCase());
-  }
-}
-
 function requestOf(route: Route, data: JobData, view: View): Omit<CurveRequest, 'metric'> {
   const kind = axisKind(route);
-  const by = choice(route.q.by, ['band', 'task', 'host'], 'band');
+  const by = one(route.q.by, ['band', 'task', 'host'] as const, 'band');
   return {
     job: data.detail.job?.name ?? '', kind, range: view.range, link: route.q.r ?? '', origin: originOf(data.detail), by,
     tasks: (route.q.t ?? '').split(',').filter((t) => /^\d+$/.test(t)),
-    attempts: choice(route.q.at, ATTEMPTS, 'effective'),
+    attempts: one(route.q.at, ATTEMPTS, 'effective'),
     superseded: supersededOf(data.detail), points: POINTS, raw: false,
   };
 }
 
 function Bar({ route, data, view, full }: { route: Route; data: JobData; view: View; full: Extent }) {
-  const by = choice(route.q.by, ['band', 'task', 'host'], 'band');
-  const at = choice(route.q.at, ATTEMPTS, 'effective');
+  const by = one(route.q.by, ['band', 'task', 'host'] as const, 'band');
+  const at = one(route.q.at, ATTEMPTS, 'effective');
   const tasks = data.detail.job?.tasks ?? 0;
   const set = (key: string, value: string, usual: string) => go({ q: { [key]: value === usual ? '' : value } }, 'replace');
   return (
@@ -169,7 +157,7 @@ export function Metrics({ job, route }: TabProps) {
   const base = requestOf(route, data, view);
   const smoothing = Math.min(0.99, Math.max(0, num(route.q.sm)));
   const panel = (info: Metric): PanelProps => ({
-    request: { ...base, metric: info.name ?? '' }, info, view, y: y(route), smoothing, marks,
+    request: { ...base, metric: info.name ?? '' }, info, view, y: y(route), smoothing, marks, lastStep: num(data.detail.job?.lastStep),
   });
   const open = all.find((m) => m.name === route.q.full);
   const wanted = pattern(route.q.q ?? '');

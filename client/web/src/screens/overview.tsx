@@ -1,7 +1,7 @@
 // The screen of ten seconds: the verdicts above, the evidence below, all of it on one axis.
 import { useMemo } from 'preact/hooks';
 import { matrix } from '../api/calls';
-import { maybe } from '../api/json';
+import { maybe, num } from '../api/json';
 import { usePoll } from '../api/poll';
 import type { MatrixRequest } from '../api/types';
 import { useKeys } from '../app/keys';
@@ -13,12 +13,14 @@ import { Empty, Failed } from '../parts/states';
 import { Verdict } from '../parts/verdict';
 import { fullExtent, originOf, supersededOf, useEvents, useJobData, type JobData } from './jobdata';
 import { mainMetric, stepMetric, workMetric } from './groups';
-import { useCurves } from './panel';
+import { useCurves } from './livecurves';
 import { within, type CurveRequest } from './series';
 import { attemptLane, eventLane, ledgerLane, marksOf, packed, placeOn, verdictSpans } from './spans';
 import { axisKind, useKept, useView, type Extent, type View } from './view';
 
 const EVERY_MS = 5000;
+// The map while the stream is live: its order of rows is the collector's to compute.
+const CALM_MS = 30_000;
 const POINTS = 1000;
 const COLUMNS = 500;
 const WORST = 8;
@@ -51,7 +53,7 @@ function matrixRequest({ job, route, range, data }: Asked, metric: string): Matr
 function useWorst(asked: Asked, metric: string): MatrixData | null {
   const kind = axisKind(asked.route);
   const key = metric ? `worst ${asked.job} ${metric} ${kind} ${asked.route.q.r ?? ''}` : '';
-  const polled = usePoll(key, (signal) => matrix(matrixRequest(asked, metric), signal), EVERY_MS * 2);
+  const polled = usePoll(key, (signal) => matrix(matrixRequest(asked, metric), signal), EVERY_MS * 2, CALM_MS);
   const data = useKept(polled.data, `${asked.job} ${metric} ${kind}`);
   return useMemo(() => {
     if (!data || kind !== 'elapsed') return data;
@@ -101,9 +103,10 @@ function Charts({ asked, view, full }: { asked: Asked; view: View; full: Extent 
   const { data, route, job } = asked;
   const names = (data.detail.metrics ?? []).map((m) => m.name ?? '');
   const [main, step, work] = [mainMetric(names), stepMetric(names), workMetric(names)];
-  const { kept: mainCurves, error } = useCurves(bandRequest({ ...asked, metric: main }), main !== '');
+  const lastStep = num(data.detail.job?.lastStep);
+  const { kept: mainCurves, error } = useCurves(bandRequest({ ...asked, metric: main }), main !== '', lastStep);
   const worst = useWorst(asked, work);
-  const { kept: stepCurves } = useCurves(bandRequest({ ...asked, metric: step }), step !== '' && step !== main);
+  const { kept: stepCurves } = useCurves(bandRequest({ ...asked, metric: step }), step !== '' && step !== main, lastStep);
   const lanes = useLanes(asked, full);
   const unit = (name: string) => data.detail.metrics?.find((m) => m.name === name)?.unit;
   const selected = maybe(route.q.row);

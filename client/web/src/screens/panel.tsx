@@ -1,11 +1,11 @@
 // One metric as a chart: small in the grid, or as wide as the page with everything that can be done
 // with it. It asks only while it is in view, and keeps its old picture until the new one is there.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { usePoll, type Polled } from '../api/poll';
 import type { Metric } from '../api/types';
 import { fmt } from '../parts/format';
 import { Stack } from '../chart/stack';
 import { lowerBound } from '../chart/fold';
+import { useRangeInView } from '../chart/in_view';
 import { curveGrid, csv } from '../chart/csv';
 import { Swatch, useDark } from '../chart/legend';
 import type { Curve, CurveLayer, Mark, YMode } from '../chart/types';
@@ -13,8 +13,9 @@ import { picture } from '../chart/picture';
 import { copyText, download, downloadBlob } from '../parts/copy';
 import { Failed, Loading, Stale } from '../parts/states';
 import { python, tachoctl } from './copyas';
-import { curves, latestCurves, MOST_CURVES, type CurveRequest } from './series';
-import { useKept, type View } from './view';
+import { useCurves } from './livecurves';
+import { MOST_CURVES, type CurveRequest } from './series';
+import type { View } from './view';
 
 export interface PanelProps {
   request: CurveRequest; // Its points and `raw` are the panel's.
@@ -23,10 +24,9 @@ export interface PanelProps {
   y: YMode;
   smoothing: number;
   marks: Mark[];
+  lastStep: number; // Of the job.
 }
 
-const EVERY_MS = 5000;
-const WHOLE_EVERY_MS = 60_000; // In between, only what is new is asked.
 const HEIGHT = 130;
 const FULL_HEIGHT = 340;
 
@@ -44,32 +44,6 @@ export function useInView() {
   return { ref, seen };
 }
 
-interface Whole {
-  key: string;
-  curves: Curve[];
-  wholeMs: number;
-}
-
-// What curves are known by: see View.range. What later attempts ran again changes nothing of a call.
-export function curvesKey(request: CurveRequest): string {
-  return JSON.stringify({ ...request, superseded: 0, range: 0 });
-}
-
-export function useCurves(request: CurveRequest, wanted: boolean): Polled<Curve[]> & { kept: Curve[] | null } {
-  const key = curvesKey(request);
-  const kept = useRef<Whole | null>(null);
-  const fetch = async (signal: AbortSignal): Promise<Curve[]> => {
-    const old = kept.current;
-    const fresh = old?.key === key && Date.now() - old.wholeMs < WHOLE_EVERY_MS;
-    const tail = fresh ? await latestCurves(request, old.curves, signal) : null;
-    const found = tail ?? (await curves(request, signal));
-    kept.current = { key, curves: found, wholeMs: tail && old ? old.wholeMs : Date.now() };
-    return found;
-  };
-  const polled = usePoll(wanted ? key : '', fetch, request.raw ? 0 : EVERY_MS);
-  return { ...polled, kept: useKept(polled.data, `${request.job} ${request.metric} ${request.kind}`) };
-}
-
 function layerOf(props: PanelProps, found: Curve[], height: number): CurveLayer {
   const { info, y, smoothing, marks } = props;
   return { kind: 'curve', label: '', height, curves: found, y, smoothing, unit: info.unit ?? '', marks };
@@ -83,7 +57,7 @@ export function newest(found: Curve[]): number | null {
 export function Panel(props: PanelProps & { pinned: boolean; onPin: () => void; onEarlier?: () => void; onOpen: () => void }) {
   const { request, info, view } = props;
   const { ref, seen } = useInView();
-  const polled = useCurves(request, seen);
+  const polled = useCurves(request, seen, props.lastStep);
   const found = polled.kept;
   const layers = useMemo(
     () => (found ? [layerOf(props, found, HEIGHT)] : []),
@@ -139,15 +113,7 @@ export function figures(c: Curve, from: number, to: number): Figures {
 
 function FigureTable({ found, view, unit }: { found: Curve[]; view: View; unit: string }) {
   const dark = useDark();
-  const [, draw] = useState(0);
-  useEffect(() => {
-    let range = '';
-    return view.axis.on(() => {
-      const now = `${view.axis.from} ${view.axis.to}`;
-      if (now !== range) draw((n) => n + 1);
-      range = now;
-    });
-  }, [view.axis]);
+  useRangeInView(view.axis);
   const cell = (v: number) => (Number.isFinite(v) ? fmt.value(v, unit) : Number.isNaN(v) ? 'NaN' : '–');
   return (
     <div class="figures" tabIndex={0} role="region" aria-label="Figures">
@@ -197,7 +163,7 @@ function CopyBar({ props, found }: { props: PanelProps; found: Curve[] }) {
 
 export function FullPanel(props: PanelProps & { onClose: () => void; onRaw: () => void }) {
   const { request, info, view } = props;
-  const polled = useCurves(request, true);
+  const polled = useCurves(request, true, props.lastStep);
   const found = polled.kept;
   const layers = useMemo(
     () => (found ? [{ ...layerOf(props, found, FULL_HEIGHT), label: info.name ?? '', note: info.help }] : []),

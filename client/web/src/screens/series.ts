@@ -62,7 +62,8 @@ export function within({ range: r, kind, origin }: Pick<CurveRequest, 'range' | 
   return { time: { beginUnixNs: ns(a), endUnixNs: ns(b + 1) } };
 }
 
-async function bandCurves(request: CurveRequest, signal?: AbortSignal): Promise<Curve[]> {
+// `upTo` is the last step; absent: no end.
+export async function bandCurves(request: CurveRequest, signal?: AbortSignal, upTo?: number): Promise<Curve[]> {
   const { job, metric, kind, range: r, superseded } = request;
   const old = request.attempts === 'all' ? Object.keys(superseded).map(Number).slice(-15) : [];
   const answer = await compare({
@@ -70,7 +71,7 @@ async function bandCurves(request: CurveRequest, signal?: AbortSignal): Promise<
     metrics: [metric],
     matchers: matchers(request.tasks),
     alignment: kind === 'step' ? 'ALIGNMENT_STEP' : 'ALIGNMENT_ELAPSED',
-    ...(r && kind === 'step' ? { steps: within(request).steps! } : {}),
+    ...(kind === 'step' && (r || upTo !== undefined) ? { steps: { ...within(request).steps, ...(upTo === undefined ? {} : { end: String(upTo) }) } } : {}),
     maxPoints: request.points,
     packed: true,
     comparedValues: ['COMPARED_VALUE_AVG', 'COMPARED_VALUE_MIN', 'COMPARED_VALUE_MAX'],

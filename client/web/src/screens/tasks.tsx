@@ -9,9 +9,11 @@ import { useKeys } from '../app/keys';
 import { go, href, type Route } from '../app/route';
 import type { TabProps } from '../app/screen';
 import { Axis } from '../chart/axis';
+import { matrixRowName } from '../chart/heat';
 import { Stack } from '../chart/stack';
 import type { Layer, MatrixData } from '../chart/types';
 import { fmt } from '../parts/format';
+import { pattern } from '../parts/pattern';
 import { Empty, Failed, Loading, Stale } from '../parts/states';
 import { DataTable } from '../parts/table';
 import { Choice, MetricChoice, one } from './choice';
@@ -19,7 +21,7 @@ import { workMetric } from './groups';
 import { mapLayers, standsOut, type Colour } from './heatmap';
 import { CHIP_METRICS, HOST_METRICS, HostCharts } from './hostcharts';
 import { fullExtent, originOf, useJobData, type JobData } from './jobdata';
-import { byInterest, chipMetrics, lowIsBad, ordered, pattern, since, type Order } from './matrixrows';
+import { byInterest, chipMetrics, lowIsBad, ordered, since, type Order } from './matrixrows';
 import { timesOf } from './ledger';
 import './rows.css';
 import { within } from './series';
@@ -91,11 +93,6 @@ function useHostMetrics(): string[] {
   return chipMetrics((data?.metrics ?? []).map((m) => m.name ?? ''));
 }
 
-function rowName(m: MatrixData, i: number): string {
-  const r = m.rows[i];
-  return [r.task === null ? '' : String(r.task), r.host, r.chip && `chip ${r.chip}`, r.label].filter(Boolean).join(' ');
-}
-
 // A row as the URL names it: the number of a task, or HOST/CHIP.
 const rowKey = (r: MatrixData['rows'][number]): string => (r.task !== null ? String(r.task) : `${r.host}/${r.chip}`);
 
@@ -163,7 +160,7 @@ function Map({ route, shown, data, found, test, view }: MapProps) {
   const order = one(route.q.order, ORDERS, 'worst');
   const { layers, worst } = useMemo(() => mapLayers({
     matrix: found, metric: shown.metric, colour, low, order, test, selected: selected < 0 ? null : selected,
-    name: (i) => rowName(found, i), onRow: select, noun: shown.chips ? 'chip' : 'task',
+    name: (i) => matrixRowName(found, i), onRow: select, noun: shown.chips ? 'chip' : 'task',
   }), [found, colour, order, test, selected]);
   const step = (by: number) => {
     const rows = Array.from(ordered(found, order, low, test));
@@ -202,7 +199,7 @@ function detailLayer(m: MatrixData, row: number, metric: string): Layer {
     kind: 'curve', label: metric, note: 'the row, and the median of all with the band from lowest to highest', height: 150, y: 'robust', unit: m.metric.unit,
     curves: [
       { name: 'median of all', colour: 0, x, mid: Float64Array.from(m.median), low: Float64Array.from(m.low), high: Float64Array.from(m.high) },
-      { name: rowName(m, row), colour: 1, x, mid: own, bad },
+      { name: matrixRowName(m, row), colour: 1, x, mid: own, bad },
     ],
   };
 }
@@ -225,15 +222,15 @@ function RowDetail({ found, row, shown, data, view, link }: {
   const peer = typical(found, row);
   const charts = (t: string) => href({ tab: 'metrics', q: { by: 'task', t, full: shown.metric } });
   return (
-    <section class="row-detail" aria-label={rowName(found, row)}>
-      <h2>{r.task === null ? fmt.text(rowName(found, row)) : `Task ${r.task} on ${fmt.text(r.host)}`}</h2>
+    <section class="row-detail" aria-label={matrixRowName(found, row)}>
+      <h2>{r.task === null ? fmt.text(matrixRowName(found, row)) : `Task ${r.task} on ${fmt.text(r.host)}`}</h2>
       <p class="actions">
         {r.task === null ? null : <a href={charts(String(r.task))}>Its own charts</a>}
         {r.task === null || peer === null ? null : <a href={charts(`${r.task},${found.rows[peer].task}`)}>Compare with task {found.rows[peer].task}, which is like the median</a>}
         {r.host ? <a href={href({ screen: 'host', name: r.host, q: r.chip ? { chip: r.chip } : {} })}>Host {fmt.text(r.host)}</a> : null}
         <button onClick={() => go({ q: { row: '' } }, 'replace')}>Close</button>
       </p>
-      <Stack axis={view.axis} label={`${shown.metric} of ${rowName(found, row)}`} layers={layers} onZoom={view.onZoom} />
+      <Stack axis={view.axis} label={`${shown.metric} of ${matrixRowName(found, row)}`} layers={layers} onZoom={view.onZoom} />
       {r.host ? <HostNow host={r.host} shown={shown} data={data} view={view} link={link} /> : null}
     </section>
   );

@@ -1,24 +1,27 @@
 // What happened when, in lanes as trace viewers draw it, with the ledger of what is in view.
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { getJob, listEvents } from '../api/calls';
 import { maybe, ms, ns } from '../api/json';
 import { usePoll } from '../api/poll';
 import { isAbsent } from '../api/rpc';
 import type { RecordedEvent } from '../api/types';
+import { useKeys } from '../app/keys';
 import { go, href, type Route } from '../app/route';
 import type { TabProps } from '../app/screen';
 import { Stack } from '../chart/stack';
+import { place } from '../chart/table';
 import type { Layer, Span } from '../chart/types';
 import { copyText } from '../parts/copy';
 import { fmt } from '../parts/format';
 import { Empty, Failed, Loading, Stale } from '../parts/states';
 import { DataTable } from '../parts/table';
 import { Choice, one } from './choice';
-import { fullExtent, originOf, useJobData, type JobData } from './jobdata';
+import { CALM_MS, fullExtent, originOf, SOON_MS, useJobData, type JobData } from './jobdata';
+import { jobFeed } from './jobfeed';
 import { bucketsOf, sumsOf, timesOf, total } from './ledger';
-import { Colour, sentence, Shares, word } from './ledger_view';
+import { Colour, sentence, Shares } from './ledger_view';
 import './rows.css';
-import { attemptLane, ledgerLane, packed, placeOn, verdictSpans } from './spans';
+import { attemptLane, bucketTitle, ledgerLane, packed, placeOn, verdictSpans } from './spans';
 import { hasOwnLane, hostLanes, kindOf, momentSpans, phaseLane } from './timeline_lanes';
 import { useKept, useView, type Extent, type View } from './view';
 
@@ -104,7 +107,7 @@ function InView({ data, view }: { data: JobData; view: View }) {
           <Shares sums={sums} label="The ledger of what is in view" />
           <div class="wide" tabIndex={0}>
             <DataTable label="The ledger of what is in view" rows={sums} rowKey={(s) => s.bucket} columns={[
-              { key: 'bucket', title: 'Time for', cell: (s) => <><Colour bucket={s.bucket} /> {word(s.bucket)}</> },
+              { key: 'bucket', title: 'Time for', cell: (s) => <><Colour bucket={s.bucket} /> {bucketTitle(s.bucket)}</> },
               { key: 'time', title: 'Time', number: true, cell: (s) => fmt.seconds(s.seconds) },
               { key: 'share', title: 'Share', number: true, cell: (s) => fmt.percent(s.seconds / all) },
             ]} />
@@ -165,9 +168,24 @@ function Controls({ route, kind, hosts, open }: { route: Route; kind: (typeof KI
         </button>
       ) : null}
       {route.q.r ? <button onClick={() => go({ q: { r: '' } })}>Show all</button> : null}
-      <span class="dim">Drag to select a stretch: its ledger is summed below. W S zoom, A D move, 0 shows all.</span>
+      <span class="dim">Drag to select a stretch, or press M at both ends: its ledger is summed below. W S zoom, A D move, 0 shows all.</span>
     </div>
   );
+}
+
+// M at the cursor begins a stretch, a second M ends it: what a drag does, by keys.
+function useMarkKey(view: View): number | null {
+  const [begin, set] = useState<number | null>(null);
+  const mark = (): void | boolean => {
+    const { axis } = view;
+    if (axis.cursor === null) return false;
+    if (begin === null || begin === axis.cursor) return set(axis.cursor);
+    set(null);
+    axis.show(Math.min(begin, axis.cursor), Math.max(begin, axis.cursor));
+    view.onZoom(axis.from, axis.to, 'drag');
+  };
+  useKeys([{ keys: 'm', help: 'Begin or end a stretch at the cursor', run: mark }]);
+  return begin;
 }
 
 export function Timeline({ job, route }: TabProps) {
@@ -176,9 +194,13 @@ export function Timeline({ job, route }: TabProps) {
   const full = fullExtent(data.detail, kind);
   // The other tabs are by step, unless the URL says otherwise.
   const view = useView(route, kind, full, { x: kind });
+  const begin = useMarkKey(view);
   const time = timesOf(kind, view.range, data.goodput, originOf(data.detail));
   const what = `timeline ${job} ${kind}`;
-  const polled = usePoll(`${what} ${route.q.r ?? ''}`, (signal) => fetchEvents(job, time, signal), EVERY_MS);
+  const polled = usePoll(`${what} ${route.q.r ?? ''}`, (signal) => fetchEvents(job, time, signal), EVERY_MS, CALM_MS);
+  const nudge = useRef(polled.nudge);
+  nudge.current = polled.nudge;
+  useEffect(() => jobFeed.onEvent(() => nudge.current(SOON_MS)), [job]);
   const { error, stale, ageMs, reload } = polled;
   const events = useKept(polled.data, what);
   const open = route.q.hosts === '1';
@@ -190,6 +212,7 @@ export function Timeline({ job, route }: TabProps) {
   return (
     <>
       <Controls route={route} kind={kind} hosts={hosts} open={open} />
+      {begin === null ? null : <p class="dim" role="status">The stretch begins at {place(view.axis, begin)}: move the cursor to its end, and press M.</p>}
       {stale ? <Stale ageMs={ageMs} error={error} /> : null}
       {events && error && !polled.data ? <Failed error={error} retry={reload} /> : null}
       {events ? (

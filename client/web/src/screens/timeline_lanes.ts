@@ -4,6 +4,7 @@ import { maybe, ms } from '../api/json';
 import type { RecordedEvent } from '../api/types';
 import type { Lane, Span } from '../chart/types';
 import { fmt } from '../parts/format';
+import { natural } from '../parts/order';
 import type { Place } from './spans';
 
 // Kinds that end what another began.
@@ -68,8 +69,6 @@ export function momentSpans(events: RecordedEvent[], place: Place): Span[] {
     return x === null ? [] : [{ from: x, to: x, kind: kindOf(e), text: (e.kind ?? '').replace(/_/g, ' '), title: titleOf(e) }];
   }).sort((a, b) => a.from - b.from);
 }
-
-const natural = new Intl.Collator('en', { numeric: true }).compare;
 
 // A lane for each host with events, those with failures first, then by name.
 export function hostLanes(events: RecordedEvent[], place: Place): { host: string; lane: Lane; failures: number }[] {

@@ -1,1 +1,0 @@
-import{a,b,c,d,e,f}from"./chunk-26THONMQ.js";import"./chunk-XZ5IQHGG.js";import"./chunk-AUSZRERJ.js";import"./chunk-JW2I6B3Q.js";import"./chunk-UVYEV7XM.js";import"./chunk-CKW3CI6X.js";export{c as AgentSign,f as Agents,e as Remarks,d as failureText,a as fetchAgents,b as useAgents};

@@ -1,0 +1,1 @@
+var t=[["fleet","Fleet"],["compare","Compare"],["hosts","Hosts"],["agents","Agents"],["collector","Collector"]],s=[["metrics","Metrics"],["tasks","Tasks"],["timeline","Timeline"],["nan","First NaN"],["goodput","Goodput"],["about","About"]];export{t as a,s as b};

@@ -1,0 +1,1 @@
+function t(e){if(!e)return()=>!0;try{let r=new RegExp(e.replace(/^\//,""),"i");return n=>r.test(n)}catch{return r=>r.toLowerCase().includes(e.toLowerCase())}}var a=new Intl.Collator("en",{numeric:!0}).compare;export{t as a,a as b};

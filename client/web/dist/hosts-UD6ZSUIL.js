@@ -1,1 +1,0 @@
-import{f as a,g as b,h as c,i as d}from"./chunk-LIDC2ZQW.js";import"./chunk-IZZA25K3.js";import"./chunk-ESV36T4T.js";import"./chunk-EMD2XVVV.js";import"./chunk-XZ5IQHGG.js";import"./chunk-AUSZRERJ.js";import"./chunk-JW2I6B3Q.js";import"./chunk-UVYEV7XM.js";import"./chunk-CKW3CI6X.js";export{d as Hosts,a as hostMetricChoice,b as hostsRequest,c as worstHosts};
