@@ -103,7 +103,7 @@ class Bench:
         dist = ROOT / "client/web/dist"
         packed = {p.name: len(gzip.compress(p.read_bytes(), 9, mtime=0)) for p in dist.iterdir()}
         scripts = sum(size for name, size in packed.items() if name.endswith((".js", ".css")))
-        self.add("all scripts and styles, gzip", scripts / 1000, "KB", 100)
+        self.add("all scripts and styles, gzip", scripts / 1000, "KB")
 
     def first_look(self):
         paints, ready, sizes, requests = [], [], [], []
@@ -144,10 +144,10 @@ class Bench:
         page.wait("document.querySelector('.stack')", 60)
         press = "document.querySelector('.stack')?.dispatchEvent(new KeyboardEvent('keydown', {key: NAME, bubbles: true}))"
         zoom = press.replace("NAME", "i % 2 ? 's' : 'w'")
-        self.add("… repainted", self.each(page, zoom, REPAINTS), "ms", 40 * 2)
+        self.add("… repainted", self.each(page, zoom, REPAINTS), "ms", 40)
         page.js(press.replace("NAME", "'0'"))
         cursor = press.replace("NAME", "i % 2 ? 'ArrowLeft' : 'ArrowRight'")
-        self.add("… cursor moved", self.each(page, cursor, REPAINTS), "ms", 8 * 2)
+        self.add("… cursor moved", self.each(page, cursor, REPAINTS), "ms", 8)
         for by in ("band", "task"):
             begun = time.monotonic()
             page = self.open(f"#/job/wide/metrics?full=loss&by={by}")
