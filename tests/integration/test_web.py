@@ -282,7 +282,7 @@ class FleetTest(BrowserCase):
     def collector_dies(self):
         """Killed and back while the page is open: old rows stay, and the page goes on by itself."""
         page = self.open()
-        page.expected = ("net::ERR_CONNECTION_REFUSED", "net::ERR_CONNECTION_RESET", "net::ERR_EMPTY_RESPONSE", "503")
+        page.expected = ("net::ERR_", "503")
         page.wait("document.querySelectorAll('.whylink').length >= 6")
         self.collector.kill()
         page.wait("document.querySelector('.live').innerText.startsWith('no answer')", 60)
