@@ -1,9 +1,9 @@
 """The page in a real browser, on a real collector: what a person sees of a fleet with faults.
 
 68 simulated tasks of seven jobs train on 17 hosts. In one job a host slows down, in one a task hangs, in
-one a chip's memory fills up, in one a task turns NaN, in one a chip is throttled, in one a replica has
-other weights. Whoever opens the page
-must read within seconds which job is sick, and why. Screenshots go to build/screenshots/."""
+one a chip's memory fills up, in one a task turns NaN, in one a chip is throttled, in one a chip's
+memory has errors. Whoever opens the page must read within seconds which job is sick, and why.
+Screenshots go to build/screenshots/."""
 import re
 import time
 
@@ -26,7 +26,7 @@ conditions:
     memory_pressure: {span: 10s, for: 1s}
     throttled: {span: 10s, for: 2s}
 """
-JOBS = ["slow:tasks=16", "hung:tasks=16", "hbm:tasks=8", "nan:tasks=12", "hot:tasks=8", "parted:tasks=4", "well:tasks=4"]
+JOBS = ["slow:tasks=16", "hung:tasks=16", "hbm:tasks=8", "nan:tasks=12", "hot:tasks=8", "broken:tasks=4", "well:tasks=4"]
 # What may be the first sentence of each job, and the culprit that it names.
 FAULTS = {
     "slow": ("slow job=slow host={host} factor=1.8", {"Straggling"}),
@@ -34,7 +34,7 @@ FAULTS = {
     "hbm": ("leak job=hbm host={host} chip=1 bytes=60e9", {"MemoryPressure"}),
     "nan": ("nan job=nan task=3", {"Diverged"}),
     "hot": ("throttle job=hot host={host} factor=0.5", {"Throttled"}),
-    "parted": ("disagree job=parted task=1", {"ReplicaDisagreement"}),
+    "broken": ("ecc job=broken host={host} chip=1", {"HardwareErrors"}),
 }
 GLANCE_S = 2.0  # From the load of the page to the answer; times three on a busy machine.
 BUSY = 3
@@ -97,7 +97,7 @@ class FleetTest(BrowserCase):
         self.assertIn(self.faulty["slow"], rows["slow"]["why"])
         self.assertIn("task 3", rows["nan"]["why"])
         self.assertIn(self.faulty["hot"], rows["hot"]["why"])
-        self.assertIn("task 1", rows["parted"]["why"])
+        self.assertIn(self.faulty["broken"], rows["broken"]["why"])
         self.assertNotIn("hosts", rows)
         page.screenshot(SCREENSHOTS / "fleet-light.png")
         self.accessible(page)
@@ -282,7 +282,7 @@ class FleetTest(BrowserCase):
     def collector_dies(self):
         """Killed and back while the page is open: old rows stay, and the page goes on by itself."""
         page = self.open()
-        page.expected = ("net::ERR_CONNECTION_REFUSED", "net::ERR_CONNECTION_RESET", "net::ERR_EMPTY_RESPONSE", "503")
+        page.expected = ("net::ERR_", "503")
         page.wait("document.querySelectorAll('.whylink').length >= 6")
         self.collector.kill()
         page.wait("document.querySelector('.live').innerText.startsWith('no answer')", 60)

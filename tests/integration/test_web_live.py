@@ -191,11 +191,23 @@ class LiveTest(BrowserCase):
         end = self.trainer.next
         again = Trainer(self, "bert", attempt=1)
         again.next = 40
-        again.steps(end - 40 + 10, lambda step, task: value(step, task) + 1, seconds=0.01)
+
+        def once_more(step, task):
+            return value(step, task) + 1
+
+        again.steps(10, once_more, seconds=0.01)
+        for _ in range(4):  # The page asks every five seconds at the most.
+            page.wait(f"{TABLE}.some(row => row[0] === '{again.next - 1}' && row[1] === '{2 + (again.next - 1) / 1000:g}')")
+            found = dict((row[0], row[1]) for row in page.js(TABLE))
+            self.assertEqual(found["39"], shown(39))
+            # What the new attempt has not reached is still that of the old one.
+            self.assertEqual(found[str(end - 1)], shown(end - 1))
+            again.steps(2, once_more)
+        again.steps(end - again.next + 10, once_more, seconds=0.01)
         self.trainer = again
-        page.wait(f"{TABLE}.some(row => row[0] === '40' && row[1] === {2 + 40 / 1000:g}.toString())")
         found = self.table(page)
         self.assertEqual(found["39"][0], shown(39))
+        self.assertEqual(found[str(end - 1)][0], f"{2 + (end - 1) / 1000:g}")
         self.assertEqual(found[str(end + 5)][0], f"{2 + (end + 5) / 1000:g}")
         self.clean(page)
 

@@ -92,6 +92,26 @@ class ChartTest(ScreenCase):
         page.wait("!location.hash.includes('c=')")
         self.clean(page)
 
+    def test_m_marks_a_stretch_of_the_timeline_and_a_verdict_has_a_link(self):
+        self.trainer.steps(5, lambda step, task: float("nan"), seconds=0.2)
+        page = self.open("#/job/bert/timeline")
+        page.wait("document.querySelector('.stack canvas') && document.body.innerText.includes('All of it')")
+        page.js("document.querySelector('.stack').focus()")
+        page.press("m")  # Without a cursor there is nothing to begin at.
+        for key in ("ArrowRight", "m", *["ArrowRight"] * 20, "m"):
+            page.press(key)
+        page.wait("location.hash.includes('r=')")
+        page.wait_text("In view")
+        page = self.open("#/job/bert")
+        page.wait("document.querySelector('[data-verdict=Diverged]')", 60)
+        # A headless browser has no clipboard.
+        page.js("Object.defineProperty(navigator, 'clipboard', {value: {writeText: async t => { window.copied = t; }}})")
+        page.js("[...document.querySelectorAll('[data-verdict=Diverged] button')].find(b => b.innerText === 'Copy link').click()")
+        page.wait("window.copied")
+        link = page.js("copied")
+        self.assertTrue(link.startswith(f"http://127.0.0.1:{self.collector.http}/ui/#/job/bert?v=Diverged"), link)
+        self.clean(page)
+
     def test_the_table_has_the_value_at_the_cursor(self):
         page = self.open(TOP + "&r=100..140&c=120")
         self.chart(page)

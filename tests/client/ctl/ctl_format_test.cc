@@ -1,9 +1,15 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <sstream>
+#include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "client/ctl/output/side_by_side.h"
 #include "client/ctl/text/dot_canvas.h"
 #include "client/ctl/text/format.h"
@@ -50,6 +56,30 @@ TEST(NumberFormatTest, AShareIsAHundredPercentOnlyIfItIsAll) {
   EXPECT_EQ(ShareText(0.714), "71.4 %");
   EXPECT_EQ(ShareText(0), "0.0 %");
   EXPECT_EQ(ShareText(1.5), "150.0 %") << "beyond the plan";
+}
+
+std::string Written(absl::string_view kind, double value) {
+  if (kind == "number") return ReadableNumber(value);
+  if (kind == "share") return ShareText(value);
+  if (kind == "thousands") return Thousands(static_cast<uint64_t>(value));
+  if (kind == "duration") return ReadableDuration(absl::Seconds(value));
+  return absl::StrCat("no such kind: ", kind);
+}
+
+// The page reads the same file (tests/client/web/format.test.ts).
+TEST(NumberFormatTest, TheCollectorsPageWritesTheSame) {
+  const std::string path = TACHO_SOURCE_DIR "/tests/client/web/vectors/format.tsv";
+  std::ifstream file(path);
+  ASSERT_TRUE(file.good()) << path;
+  int lines = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    const std::vector<std::string> fields = absl::StrSplit(line, '\t');
+    ASSERT_EQ(fields.size(), 3) << line;
+    EXPECT_EQ(Written(fields[0], std::strtod(fields[1].c_str(), nullptr)), fields[2]) << line;
+    ++lines;
+  }
+  EXPECT_GT(lines, 30);
 }
 
 TEST(TimeFormatTest, ExactTimesSortAsTextAndAgesReadWell) {

@@ -6,16 +6,28 @@ export type Zone = 'utc' | 'local';
 const WHOLE_BELOW = 1e15;
 const ABSENT = '–';
 
+const FURTHER = 25; // Digits behind which a double that is not half has shown it.
+
+// `text` is rounded with halves away from zero, `exact` has that many digits more. Printf rounds halves
+// to even.
+function even(text: string, exact: string): string {
+  if (Number(text[text.length - 1]) % 2 === 0 || !/^50*$/.test(exact.slice(-FURTHER))) return text;
+  return exact.slice(0, -FURTHER).replace(/\.$/, '');
+}
+
+const fixed = (value: number, decimals: number): string => even(value.toFixed(decimals), value.toFixed(decimals + FURTHER));
+
 // Printf's %.{digits}g.
 function general(value: number, digits: number): string {
   if (value === 0) return '0'; // It has no exponent.
   const exponent = Math.floor(Math.log10(Math.abs(Number(value.toExponential(digits - 1)))));
   if (exponent < -4 || exponent >= digits) {
-    const [mantissa, power] = value.toExponential(digits - 1).split('e');
+    const [rounded, power] = value.toExponential(digits - 1).split('e');
+    const mantissa = even(rounded, value.toExponential(digits - 1 + FURTHER).split('e')[0]);
     const short = mantissa.includes('.') ? mantissa.replace(/\.?0+$/, '') : mantissa;
     return `${short}e${power[0]}${power.slice(1).padStart(2, '0')}`;
   }
-  const text = value.toFixed(Math.max(0, digits - 1 - exponent));
+  const text = fixed(value, Math.max(0, digits - 1 - exponent));
   return text.includes('.') ? text.replace(/\.?0+$/, '') : text;
 }
 
@@ -99,7 +111,7 @@ export const fmt = {
   // "99.9 %": "100.0 %" only if it is all of it.
   percent(ratio: number | null | undefined): string {
     if (ratio === null || ratio === undefined || !Number.isFinite(ratio)) return ABSENT;
-    return `${(100 * (ratio < 1 ? Math.min(ratio, 0.999) : ratio)).toFixed(1)} %`;
+    return `${fixed(100 * (ratio < 1 ? Math.min(ratio, 0.999) : ratio), 1)} %`;
   },
   // "2026-01-31 12:00:00" in the zone that the person chose; milliseconds since the Unix epoch.
   time(milliseconds: number | null | undefined, withMillis = false): string {

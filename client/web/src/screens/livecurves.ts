@@ -56,6 +56,8 @@ async function seeded(request: CurveRequest, lastStep: number, signal: AbortSign
   return { curves: [tail.curve(), ...superseded], tail };
 }
 
+const endOf = ([main]: Curve[]): number => (main?.x.length ? main.x[main.x.length - 1] : -Infinity);
+
 // Whether rows that come now lie in what the request asks for.
 function touches({ kind, range, origin }: CurveRequest, rows: Row[]): boolean {
   if (!range || !rows.length) return true;
@@ -89,6 +91,8 @@ export function useCurves(request: CurveRequest, wanted: boolean, lastStep: numb
         now.curves = [tail.curve(), ...now.curves.slice(1)];
         draw((n) => n + 1);
       } else if (touches(newest.current.request, rows)) {
+        // What lies behind the end of the curve, as after a restart, is in a whole answer only.
+        if (now && (late || rows.some((row) => row.step < endOf(now.curves)))) now.wholeMs = 0;
         newest.current.nudge();
       }
     });

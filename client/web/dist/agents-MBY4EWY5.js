@@ -1,1 +1,0 @@
-import{a,b,c,d,e,f}from"./chunk-QTDU3R57.js";import"./chunk-J7HLCC7M.js";import"./chunk-ZDYHBI7K.js";import"./chunk-6OZOMG7G.js";import"./chunk-67G7UODC.js";import"./chunk-KY352WJG.js";export{c as AgentSign,f as Agents,e as Remarks,d as failureText,a as fetchAgents,b as useAgents};

@@ -1,1 +1,0 @@
-import{f as a,g as b,h as c,i as d}from"./chunk-MOKYZHHL.js";import"./chunk-XN6JIN64.js";import"./chunk-T5PQAO3E.js";import"./chunk-5G3RDMZC.js";import"./chunk-J7HLCC7M.js";import"./chunk-ZDYHBI7K.js";import"./chunk-6OZOMG7G.js";import"./chunk-67G7UODC.js";import"./chunk-KY352WJG.js";export{d as Hosts,a as hostMetricChoice,b as hostsRequest,c as worstHosts};
