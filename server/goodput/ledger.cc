@@ -177,9 +177,7 @@ LedgerMaker::Amounts LedgerMaker::TakePhases(int64_t from_ns, int64_t until_ns, 
 int64_t LedgerMaker::TakeCarried(int64_t from_ns, int64_t until_ns, int64_t free_ns, int64_t steps,
                                  Amounts* amounts) {
   const auto& intervals = attempts_[spans_[of_spans_.size() - 1].index].phases;
-  std::erase_if(carried_, [&](size_t i) {
-    return intervals[i].end_ns <= from_ns || intervals[i].start_ns >= from_ns;
-  });
+  std::erase_if(carried_, [&](size_t i) { return intervals[i].end_ns <= from_ns; });
   if (carried_.empty()) return 0;
   const int64_t expected = Expected(steps);
   const bool held_up = known_.size() < options_.min_known_steps
@@ -189,6 +187,7 @@ int64_t LedgerMaker::TakeCarried(int64_t from_ns, int64_t until_ns, int64_t free
   int64_t taken = 0;
   for (const size_t i : carried_) {
     const phases::PhaseInterval& phase = intervals[i];
+    if (phase.start_ns >= from_ns) continue;
     const int64_t room = free_ns - expected - taken;
     const int64_t end_ns = std::min({phase.end_ns, until_ns, from_ns + std::max<int64_t>(0, room)});
     const GoodputBucket bucket = phase.phase == phases::Phase::kCheckpoint

@@ -80,7 +80,7 @@ LedgerJob WithARowInACheckpoint() {
 TEST(LedgerTest, ARowThatComesAfterItsCheckpointBeganMakesItNoStall) {
   const LedgerMaker maker = WithARowInACheckpoint().Make({.max_spans = 100});
   EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kStalled), 0);
-  EXPECT_NEAR(Seconds(maker.total(), GoodputBucket::kCheckpoint), 359, 1);
+  EXPECT_NEAR(static_cast<double>(Seconds(maker.total(), GoodputBucket::kCheckpoint)), 359, 1);
   EXPECT_EQ(Sum(maker.total()), 390 * kSecond);
   int64_t laid = 0;
   for (const BucketSpan& span : maker.bucket_spans()) laid += span.ns();
@@ -94,7 +94,7 @@ TEST(LedgerTest, TheSameWhileTheCheckpointGoesOn) {
   job.attempts[0].last_ns = job.now_ns = 320 * kSecond;
   const LedgerMaker maker = job.Make();
   EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kStalled), 0);
-  EXPECT_NEAR(Seconds(maker.total(), GoodputBucket::kCheckpoint), 298, 2);
+  EXPECT_NEAR(static_cast<double>(Seconds(maker.total(), GoodputBucket::kCheckpoint)), 298, 2);
   EXPECT_EQ(Sum(maker.total()), maker.total().wall_ns());
 }
 
