@@ -346,6 +346,10 @@ void Collector::Parts::MakeServices() {
   query.registry = registry_;
   query.access = security_->access();
   query.signals = signals;
+  const auto reports = [agents = &agents_, now = world_.now](const std::string& host) {
+    return agents->Reports(host, absl::ToUnixNanos(now()));
+  };
+  query.reports = reports;
   query_ = std::make_unique<query::QueryService>(std::move(query));
   tensorboard_ = std::make_unique<TensorBoardService>(query_.get());
   marks_ = std::make_unique<marks::MarksService>(
@@ -356,6 +360,7 @@ void Collector::Parts::MakeServices() {
   goodput.store = store_.get();
   goodput.now = world_.now;
   goodput.signals = signals;
+  goodput.reports = reports;
   goodput_ = std::make_unique<goodput::GoodputBoard>(std::move(goodput));
   reloader_.Add(goodput_.get());
 

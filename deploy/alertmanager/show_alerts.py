@@ -10,9 +10,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         length = min(int(self.headers.get("Content-Length", 0)), 1 << 20)
         for alert in json.loads(self.rfile.read(length))["alerts"]:
             labels, annotations = alert["labels"], alert["annotations"]
-            where = [f"{k}={labels[k]}" for k in ("job", "host", "task", "reason") if k in labels]
-            if annotations.get("step"):
-                where.append(f"step={annotations['step']}")
+            where = [f"job={labels['job']}"] if "job" in labels else []
+            said = [k for k in ("hosts", "reason", "step") if annotations.get(k)]
+            where += [f"{k}={annotations[k]}" for k in said]
             print(alert["status"].upper(), labels["alertname"], labels["severity"], *where)
             print("   ", annotations["summary"], flush=True)
         self.send_response(200)

@@ -1,5 +1,6 @@
 #include "server/conditions/condition_families.h"
 
+#include <set>
 #include <string>
 #include <utility>
 
@@ -13,16 +14,26 @@ namespace {
 using Label = prometheus::ClientMetric::Label;
 using Labels = std::vector<Label>;
 
-Labels InfoLabels(const JudgedCondition& condition, Labels labels) {
-  const Finding& finding = condition.finding;
-  const Culprit first = finding.culprits.empty() ? Culprit() : finding.culprits.front();
-  const auto step = first.step ? first.step : finding.step;
+// The first culprit of each host, or one culprit without fields.
+std::vector<Culprit> Suspects(const Finding& finding) {
+  if (finding.culprits.empty()) return {Culprit()};
+  std::vector<Culprit> suspects;
+  std::set<std::string> hosts;
+  for (const Culprit& culprit : finding.culprits) {
+    if (!suspects.empty() && culprit.host.empty()) continue;
+    if (hosts.insert(culprit.host).second) suspects.push_back(culprit);
+  }
+  return suspects;
+}
+
+Labels InfoLabels(const Finding& finding, const Culprit& suspect, Labels labels) {
+  const auto step = suspect.step ? suspect.step : finding.step;
   labels.push_back({"reason", finding.reason});
-  labels.push_back({"host", first.host});
-  labels.push_back({"task", first.task ? absl::StrCat(*first.task) : ""});
-  labels.push_back({"chip", first.chip});
+  labels.push_back({"host", suspect.host});
+  labels.push_back({"task", suspect.task ? absl::StrCat(*suspect.task) : ""});
+  labels.push_back({"chip", suspect.chip});
   labels.push_back({"step", step ? absl::StrCat(*step) : ""});
-  labels.push_back({"metric", first.metric});
+  labels.push_back({"metric", suspect.metric});
   return labels;
 }
 
@@ -39,7 +50,9 @@ std::vector<prometheus::MetricFamily> ConditionFamilies(const JobConditions& con
   for (const JudgedConditionPtr& one : conditions) {
     if (one->status == ConditionStatus::kUnknown) continue;
     const bool is_true = one->status == ConditionStatus::kTrue;
-    const size_t lines = is_true ? 4 : 1;
+    std::vector<Culprit> suspects;
+    if (is_true) suspects = Suspects(one->finding);
+    const size_t lines = is_true ? 3 + suspects.size() : 1;
     if (made + lines > max_lines) {
       left_out += lines;
       continue;
@@ -50,7 +63,9 @@ std::vector<prometheus::MetricFamily> ConditionFamilies(const JobConditions& con
     graded.push_back({"severity", std::string(SeverityName(one->finding.severity))});
     metrics::AddLine(graded, is_true ? 1 : 0, &states);
     if (!is_true) continue;
-    metrics::AddLine(InfoLabels(*one, graded), 1, &infos);
+    for (const Culprit& suspect : suspects) {
+      metrics::AddLine(InfoLabels(one->finding, suspect, graded), 1, &infos);
+    }
     metrics::AddLine(names, static_cast<double>(one->since_ns) / 1e9, &since);
     metrics::AddLine(names, static_cast<double>(one->finding.culprits.size()), &culprits);
   }

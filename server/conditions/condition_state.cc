@@ -1,6 +1,8 @@
 #include "server/conditions/condition_state.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace tacho::server::conditions {
 namespace {
@@ -17,7 +19,51 @@ bool SameCulprit(const Finding& a, const Finding& b) {
   return x.task == y.task && x.host == y.host && x.chip == y.chip && x.metric == y.metric;
 }
 
+// The same suspect, whatever its task: a host, or a task of no known host.
+bool SameSuspect(const Culprit& a, const Culprit& b) {
+  if (a.host != b.host || a.chip != b.chip || a.metric != b.metric) return false;
+  return !a.host.empty() || a.task == b.task;
+}
+
+size_t CountSame(const std::vector<Culprit>& culprits, const Culprit& wanted) {
+  return static_cast<size_t>(
+      std::count_if(culprits.begin(), culprits.end(),
+                    [&](const Culprit& one) { return SameSuspect(one, wanted); }));
+}
+
 }  // namespace
+
+void ConditionState::KeepCulprits(int64_t now_ns, Finding* finding) {
+  const std::vector<Culprit>& before = finding_.culprits;
+  std::vector<Culprit>& now = finding->culprits;
+  if (before.empty()) {
+    named_ns_ = now_ns;
+    return;
+  }
+  for (Culprit& culprit : now) {
+    const auto known = std::find_if(before.begin(), before.end(),
+                                    [&](const Culprit& one) { return SameSuspect(one, culprit); });
+    // Several tasks of one host are told apart by their numbers.
+    if (known == before.end() || CountSame(before, culprit) > 1 || CountSame(now, culprit) > 1) {
+      continue;
+    }
+    culprit.task = known->task;
+    culprit.step = known->step;
+  }
+  const Culprit first = before.front();
+  const auto again = std::find_if(now.begin(), now.end(), [&](const Culprit& one) {
+    return SameSuspect(one, first) && one.task == first.task;
+  });
+  if (again != now.end()) {
+    named_ns_ = now_ns;
+    std::rotate(now.begin(), again, again + 1);
+  } else if (absl::Nanoseconds(now_ns - named_ns_) <= kCulpritStays) {
+    now.insert(now.begin(), first);
+    if (now.size() > kMaxCulprits) now.pop_back();
+  } else {
+    named_ns_ = now_ns;
+  }
+}
 
 ConditionState::Change ConditionState::Update(const Finding& finding, int64_t now_ns,
                                               const Times& times, bool frozen) {
@@ -29,10 +75,12 @@ ConditionState::Change ConditionState::BePresent(const Finding& finding, int64_t
                                                  const Times& times, bool frozen) {
   absent_since_.reset();
   if (status_ == ConditionStatus::kTrue) {
-    const bool same = finding.reason == finding_.reason && finding.severity == finding_.severity &&
-                      SameCulprit(finding, finding_);
     const auto step = finding_.step;
-    finding_ = finding;
+    Finding next = finding;
+    KeepCulprits(now_ns, &next);
+    const bool same = next.reason == finding_.reason && next.severity == finding_.severity &&
+                      SameCulprit(next, finding_);
+    finding_ = std::move(next);
     // The step at which it began stays, as the time does.
     if (step.has_value()) finding_.step = step;
     return same ? Change::kNone : Change::kOther;
@@ -88,6 +136,7 @@ void ConditionState::Become(ConditionStatus status, const Finding& finding, int6
   changed_ns_ = now_ns;
   present_since_.reset();
   absent_since_.reset();
+  named_ns_ = now_ns;
 }
 
 }  // namespace tacho::server::conditions

@@ -33,8 +33,12 @@ class ConditionState {
                // culprit.
   };
 
+  // The first culprit stays the first until findings have not named it for this long.
+  static constexpr absl::Duration kCulpritStays = absl::Minutes(10);
+
   // Takes what a detector found at `now_ns`. While `frozen` the condition is
-  // neither raised nor cleared.
+  // neither raised nor cleared. While it is TRUE, a culprit that is named again keeps its task and
+  // step, so that equal tasks of one host do not take turns.
   Change Update(const Finding& finding, int64_t now_ns, const Times& times, bool frozen = false);
 
   // Restores a condition that was raised before this process started.
@@ -53,12 +57,15 @@ class ConditionState {
  private:
   Change BePresent(const Finding& finding, int64_t now_ns, const Times& times, bool frozen);
   Change BeAbsent(const Finding& finding, int64_t now_ns, const Times& times, bool frozen);
+  // Keeps in `finding` what identifies the culprits so far.
+  void KeepCulprits(int64_t now_ns, Finding* finding);
   void Become(ConditionStatus status, const Finding& finding, int64_t since_ns, int64_t now_ns);
 
   ConditionStatus status_ = ConditionStatus::kUnknown;
   Finding finding_;
   int64_t since_ns_ = 0;
   int64_t changed_ns_ = 0;
+  int64_t named_ns_ = 0;  // When a finding named the first culprit last.
   // When the current run of findings that would change the status began. Present ones would change
   // it unless it is TRUE; absent ones if it is TRUE; unjudged ones if it is TRUE or FALSE.
   std::optional<int64_t> present_since_;

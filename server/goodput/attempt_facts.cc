@@ -80,11 +80,19 @@ bool AllTasksEnded(const storage::JobDetail& job, const Attempt& attempt) {
          });
 }
 
+bool Lives(const storage::JobDetail& job, const Attempt& attempt, const AgentReports& reports) {
+  if (reports == nullptr || attempt.all_ended) return false;
+  return std::any_of(job.tasks.begin(), job.tasks.end(), [&](const storage::TaskInfo& task) {
+    return task.task.has_value() && task.attempt == attempt.facts.attempt &&
+           !attempt.ended_tasks.contains(*task.task) && !task.host.empty() && reports(task.host);
+  });
+}
+
 // Whether it ended, and when it was alive last. While it is not silent, a task without an end may
 // go on.
 void SetEnd(const storage::JobDetail& job, int64_t silent_before_ns, Attempt* attempt) {
   AttemptFacts& facts = attempt->facts;
-  const bool silent = facts.last_ns < silent_before_ns;
+  const bool silent = facts.last_ns < silent_before_ns && !facts.lives;
   const bool over = !attempt->restarted && (silent || AllTasksEnded(job, *attempt));
   if (attempt->end.has_value() && over) {
     const auto [ended_ns, well] = *attempt->end;
@@ -101,7 +109,7 @@ void SetEnd(const storage::JobDetail& job, int64_t silent_before_ns, Attempt* at
 absl::StatusOr<std::vector<AttemptFacts>> FactsOf(const storage::Store& store,
                                                   const storage::JobDetail& job,
                                                   std::optional<uint32_t> reference_task,
-                                                  absl::Time now,
+                                                  absl::Time now, const AgentReports& reports,
                                                   const query::QueryControl& control) {
   std::map<uint32_t, Attempt> attempts;
   size_t left_out = job.attempts.size() - std::min(job.attempts.size(), kMaxGoodputAttempts);
@@ -134,6 +142,10 @@ absl::StatusOr<std::vector<AttemptFacts>> FactsOf(const storage::Store& store,
   if (!status.ok()) return status;
   const int64_t silent_before_ns = absl::ToUnixNanos(now - query::kActiveFor);
   std::vector<AttemptFacts> facts;
+  if (!attempts.empty()) {
+    Attempt& newest = attempts.rbegin()->second;
+    newest.facts.lives = Lives(job, newest, reports);
+  }
   for (auto& [number, attempt] : attempts) {
     SetEnd(job, silent_before_ns, &attempt);
     if (attempt.facts.first_ns > attempt.facts.last_ns) continue;  // No sign of life at all.

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -15,13 +17,18 @@
 
 namespace tacho::server::goodput {
 
+// Whether the agent of a host reports now: it would have reported the end of a process there.
+// Null: no agents are known.
+using AgentReports = std::function<bool(const std::string& host)>;
+
 // The facts of the newest kMaxGoodputAttempts attempts, ascending by number. Events of tasks other
 // than the reference task only count as signs of life. An attempt ends as v1::JobState says, for
-// which `now` decides whether its tasks are silent.
+// which `now` decides whether its tasks are silent. The newest one lives if `reports` says so of
+// the host of a task without an end.
 absl::StatusOr<std::vector<AttemptFacts>> FactsOf(const storage::Store& store,
                                                   const storage::JobDetail& job,
                                                   std::optional<uint32_t> reference_task,
-                                                  absl::Time now,
+                                                  absl::Time now, const AgentReports& reports,
                                                   const query::QueryControl& control);
 
 }  // namespace tacho::server::goodput

@@ -112,7 +112,8 @@ void GoodputBoard::Make(const storage::JobSummary& job) {
     signals = signals_;
     signals_changed = signals_changed_;
   }
-  auto goodput = GoodputOf(*options_.store, job.name, *signals, now, control);
+  auto goodput = GoodputOf(*options_.store, job.name, *signals, now, control, /*max_spans=*/0,
+                           options_.reports);
   const double seconds = absl::ToDoubleSeconds(MonotonicNow() - began);
   absl::MutexLock lock(&mutex_);
   stats_.seconds += seconds;

@@ -31,6 +31,7 @@ struct GoodputBoardOptions {
   std::function<absl::Time()> now = absl::Now;
   // Which metric means what, at the start. Null: the default names.
   std::shared_ptr<const conditions::SignalNames> signals;
+  AgentReports reports;                         // May be null.
   absl::Duration interval = absl::Seconds(10);  // No ledger is made more often.
   // A job without newer rows gets a new ledger after this long, for rows that came late.
   absl::Duration idle_interval = absl::Minutes(2);

@@ -352,7 +352,8 @@ absl::Status MakeLedger(const storage::JobDetail& detail, const std::vector<Atte
 
 absl::StatusOr<JobGoodput> GoodputOf(const storage::Store& store, absl::string_view job,
                                      const conditions::SignalNames& names, absl::Time now,
-                                     const query::QueryControl& control, size_t max_spans) {
+                                     const query::QueryControl& control, size_t max_spans,
+                                     const AgentReports& reports) {
   const std::optional<storage::JobDetail> detail = store.FindJob(job);
   if (!detail.has_value()) return absl::NotFoundError(absl::StrCat("no job \"", job, "\""));
   JobGoodput goodput;
@@ -365,7 +366,7 @@ absl::StatusOr<JobGoodput> GoodputOf(const storage::Store& store, absl::string_v
   const auto reference = ReferenceTask(*detail);
   if (reference.has_value()) goodput.reference_task = *reference;
   TACHO_ASSIGN_OR_RETURN(const auto facts,
-                         FactsOf(store, *detail, goodput.reference_task, now, control));
+                         FactsOf(store, *detail, goodput.reference_task, now, reports, control));
   std::vector<storage::SeriesPtr> series;
   if (reference.has_value()) {
     TACHO_ASSIGN_OR_RETURN(auto found, SeriesOfTask(store, job, *reference));

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/conditions/window/signal_names.h"
+#include "server/goodput/attempt_facts.h"
 #include "server/goodput/ledger.h"
 #include "server/goodput/step_figures.h"
 #include "server/query/read/query_control.h"
@@ -48,11 +49,12 @@ struct JobGoodput {
   bool has_phases = false;  // Events of phases were recorded.
 };
 
-// With at most `max_spans` spans; 0: none.
+// With at most `max_spans` spans; 0: none. `reports` may be null (attempt_facts.h).
 //   NOT_FOUND  there is no such job.
 //   others     from the store and the control.
 absl::StatusOr<JobGoodput> GoodputOf(const storage::Store& store, absl::string_view job,
                                      const conditions::SignalNames& names, absl::Time now,
-                                     const query::QueryControl& control, size_t max_spans = 0);
+                                     const query::QueryControl& control, size_t max_spans = 0,
+                                     const AgentReports& reports = nullptr);
 
 }  // namespace tacho::server::goodput

@@ -87,7 +87,9 @@ std::vector<AttemptSpan> SpansOf(const std::vector<AttemptFacts>& attempts, int6
   for (size_t i = attempts.size(); i-- > 0;) {
     TACHO_CHECK(i == 0 || attempts[i - 1].attempt < attempts[i].attempt);
     const int64_t begin = std::min(attempts[i].first_ns, now_ns);
-    const int64_t last = std::max(begin, std::min(attempts[i].last_ns, now_ns));
+    const bool goes_on = i + 1 == attempts.size() && attempts[i].lives && !attempts[i].ended &&
+                         now_ns - attempts[i].last_ns <= kOverNs;
+    const int64_t last = goes_on ? now_ns : std::max(begin, std::min(attempts[i].last_ns, now_ns));
     if (begin < next_begin) spans.push_back({i, begin, std::min(last, next_begin)});
     next_begin = std::min(next_begin, begin);
   }
@@ -137,6 +139,7 @@ void LedgerMaker::BeginSpan() {
   next_phase_ = 0;
   has_step_ = false;
   known_.clear();
+  carried_.clear();
 }
 
 LedgerMaker::Amounts LedgerMaker::TakePhases(int64_t from_ns, int64_t until_ns, bool until_is_step,
@@ -158,7 +161,10 @@ LedgerMaker::Amounts LedgerMaker::TakePhases(int64_t from_ns, int64_t until_ns, 
       const bool may_run_beside =
           bucket == GoodputBucket::kCheckpoint || bucket == GoodputBucket::kEvaluation;
       const int64_t end = phase.open() ? until_ns : phase.end_ns;
-      if (until_is_step && may_run_beside && end > until_ns) continue;
+      if (until_is_step && may_run_beside && (end > until_ns || phase.open())) {
+        carried_.push_back(i);
+        if (!phase.open()) continue;
+      }
       const int64_t end_ns = std::min(end, until_ns);
       if (end_ns <= phase.start_ns) continue;
       amounts[static_cast<size_t>(bucket)] += Claim(bucket, phase.start_ns, end_ns, &placed_);
@@ -166,6 +172,32 @@ LedgerMaker::Amounts LedgerMaker::TakePhases(int64_t from_ns, int64_t until_ns, 
     }
   }
   return amounts;
+}
+
+int64_t LedgerMaker::TakeCarried(int64_t from_ns, int64_t until_ns, int64_t free_ns, int64_t steps,
+                                 Amounts* amounts) {
+  const auto& intervals = attempts_[spans_[of_spans_.size() - 1].index].phases;
+  std::erase_if(carried_, [&](size_t i) { return intervals[i].end_ns <= from_ns; });
+  if (carried_.empty()) return 0;
+  const int64_t expected = Expected(steps);
+  const bool held_up = known_.size() < options_.min_known_steps
+                           ? IsStall(free_ns, steps)
+                           : static_cast<double>(free_ns) > 2 * static_cast<double>(expected);
+  if (!held_up) return 0;
+  int64_t taken = 0;
+  for (const size_t i : carried_) {
+    const phases::PhaseInterval& phase = intervals[i];
+    if (phase.start_ns >= from_ns) continue;
+    const int64_t room = free_ns - expected - taken;
+    const int64_t end_ns = std::min({phase.end_ns, until_ns, from_ns + std::max<int64_t>(0, room)});
+    const GoodputBucket bucket = phase.phase == phases::Phase::kCheckpoint
+                                     ? GoodputBucket::kCheckpoint
+                                     : GoodputBucket::kEvaluation;
+    const int64_t claimed = Claim(bucket, from_ns, end_ns, &placed_);
+    (*amounts)[static_cast<size_t>(bucket)] += claimed;
+    taken += claimed;
+  }
+  return taken;
 }
 
 int64_t LedgerMaker::Expected(int64_t steps) const {
@@ -235,6 +267,13 @@ void LedgerMaker::AddStep(const StepRow& row) {
   const Amounts before = ledger.ns;
   int64_t last_end_ns = 0;
   Amounts amounts = TakePhases(at_ns_, time_ns, /*until_is_step=*/true, &last_end_ns);
+  if (has_step_) {
+    TakeCarried(at_ns_, time_ns, time_ns - at_ns_ - Sum(amounts), steps, &amounts);
+  }
+  // Where an end was lost, the phase went on for no more than one row.
+  const auto& intervals = attempts_[span.index].phases;
+  std::erase_if(carried_,
+                [&](size_t i) { return intervals[i].open() && intervals[i].start_ns < at_ns_; });
   const int64_t covered = Sum(amounts);
   int64_t free = time_ns - at_ns_ - covered;
   double seconds = row.step_seconds;
@@ -303,8 +342,12 @@ void LedgerMaker::EndSpan() {
   const AttemptFacts& facts = attempts_[spans_[index].index];
   const Amounts before = ledger.ns;
   int64_t covered_until_ns = 0;
-  const Amounts amounts =
-      TakePhases(at_ns_, ledger.end_ns, /*until_is_step=*/false, &covered_until_ns);
+  Amounts amounts = TakePhases(at_ns_, ledger.end_ns, /*until_is_step=*/false, &covered_until_ns);
+  if (has_step_) {
+    const int64_t left_ns = ledger.end_ns - at_ns_ - Sum(amounts);
+    TakeCarried(at_ns_, ledger.end_ns, left_ns, 1, &amounts);
+    if (!placed_.empty()) covered_until_ns = std::max(covered_until_ns, placed_.back().end_ns);
+  }
   for (size_t i = 0; i < kGoodputBuckets; ++i) ledger.ns[i] += amounts[i];
   const int64_t free = ledger.end_ns - at_ns_ - Sum(amounts);
   const bool newest = index + 1 == spans_.size();

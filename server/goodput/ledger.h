@@ -12,7 +12,9 @@
 //   1. Phases (server/phases) that begin in it. Where they overlap, the moment goes to the first of
 //      restoring, compiling, checkpoint, evaluation, initializing. A phase that goes on past the
 //      next row ends there; but a checkpoint or an evaluation that ends after that row ran beside
-//      the steps and counts as nothing.
+//      the steps and counts as nothing there. A later time without a row that it covers, of more
+//      than twice the expected, it held up: all beyond the expected is the phase's. So a row that
+//      is written just after its step's checkpoint began makes no difference.
 //   2. The rows' phase metrics: checkpoint, evaluation, data wait, in this order.
 //   3. Stalls: if more than max(60 s, 5 x expected) is left, all beyond the expected is stalled.
 //      Expected is the median of the newest 64 steps before, times the number of steps. While fewer
@@ -58,6 +60,8 @@ struct AttemptFacts {
   int64_t last_ns = 0;
   bool ended = false;
   bool ended_well = false;
+  // The agent of a host reports and has reported no end of a task there: it hangs.
+  bool lives = false;
   std::vector<phases::PhaseInterval> phases;  // The reference task's; ascending by start.
 };
 
@@ -67,7 +71,10 @@ struct AttemptSpan {
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
 };
+// So long after its last sign of life a job is over.
+inline constexpr int64_t kOverNs = 3600'000'000'000;
 // Ascending, disjoint. `attempts` ascend by number; signs of life after `now_ns` count as of then.
+// The newest attempt goes on until `now_ns` if it lives and is not over.
 std::vector<AttemptSpan> SpansOf(const std::vector<AttemptFacts>& attempts, int64_t now_ns);
 
 struct Ledger {
@@ -125,7 +132,7 @@ struct LedgerOptions {
   size_t min_known_steps = 5;
   size_t known_steps = 64;
   int64_t silent_ns = 300'000'000'000;  // Then a job that did not end is down …
-  int64_t over_ns = 3600'000'000'000;   // … and then it is over, since its last sign of life.
+  int64_t over_ns = kOverNs;            // … and then it is over, since its last sign of life.
   size_t max_spans = 0;                 // Bounds bucket_spans().
 };
 
@@ -165,6 +172,10 @@ class LedgerMaker {
   // Returns what the phases that begin in [from, until) cover of it, sets *last_end_ns to the end
   // of the last of them, and placed_ to where they are.
   Amounts TakePhases(int64_t from_ns, int64_t until_ns, bool until_is_step, int64_t* last_end_ns);
+  // What checkpoints and evaluations that began before `from_ns` held up, if that time is too long
+  // for its steps. Adds it to *amounts and placed_, and returns how much it is.
+  int64_t TakeCarried(int64_t from_ns, int64_t until_ns, int64_t free_ns, int64_t steps,
+                      Amounts* amounts);
   // Puts what a step did not explain into stalled; returns the rest.
   int64_t TakeStall(int64_t free_ns, int64_t steps, Ledger* ledger) const;
   bool IsStall(int64_t free_ns, int64_t steps) const;
@@ -191,6 +202,7 @@ class LedgerMaker {
   int64_t last_step_ = 0;
   std::deque<int64_t> known_;       // ns of the newest steps.
   std::vector<BucketSpan> placed_;  // By the last TakePhases().
+  std::vector<size_t> carried_;     // Phases that went on past a row, by index.
 
   size_t segments_ = 0;              // Begun so far.
   std::optional<int64_t> max_step_;  // The highest step of all spans.

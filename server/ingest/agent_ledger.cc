@@ -117,6 +117,12 @@ bool AgentLedger::IsImported(const std::string& host) const {
   return imported_.contains(host);
 }
 
+bool AgentLedger::Reports(const std::string& host, int64_t now_ns) const {
+  const std::optional<AgentState> agent = Find(host, now_ns);
+  return agent.has_value() && agent->connected &&
+         now_ns - agent->last_heard_ns <= absl::ToInt64Nanoseconds(kAgentHeardWithin);
+}
+
 std::optional<AgentState> AgentLedger::Find(const std::string& host, int64_t since_ns) const {
   std::shared_ptr<Agent> newest;
   {

@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 
 namespace tacho::server::ingest {
 
@@ -49,6 +50,10 @@ class AgentRegistry {
   absl::flat_hash_map<std::string, Claimant> speakers_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<uint64_t, std::string> agents_ ABSL_GUARDED_BY(mutex_);  // By stream.
 };
+
+// An agent is silent after this long without a message: it sends figures of its host every few
+// seconds, whatever trainers do.
+inline constexpr absl::Duration kAgentHeardWithin = absl::Minutes(1);
 
 // An agent at one moment.
 struct AgentState {
@@ -120,6 +125,8 @@ class AgentLedger {
   // heard last.
   std::optional<AgentState> Find(const std::string& host, int64_t since_ns) const
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether that agent is connected and was heard within kAgentHeardWithin.
+  bool Reports(const std::string& host, int64_t now_ns) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   void DropOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -73,8 +73,8 @@ inline constexpr MetricInfo kConditionMetrics[] = {
      "Once there is data to judge a job"},
     {"tacho_job_condition_info", "gauge", "1",
      "job, condition, severity, reason, host, task, chip, step, metric",
-     "Always 1. The labels name the first culprit of a condition that is true; those that do not "
-     "apply are empty",
+     "Always 1. One line for each suspect host of a condition that is true, at most 16, or one "
+     "without a host. Labels that do not apply are empty",
      kWhileTrue},
     {"tacho_job_condition_since_timestamp_seconds", "gauge", "s", "job, condition",
      "When the condition began, as far as the data shows, since the Unix epoch", kWhileTrue},

@@ -39,6 +39,23 @@ struct PhaseInterval {
   bool open() const { return end_ns == kStillOpen; }
 };
 
+// The time that any closed phase took, whatever the task. Immutable.
+class PhaseCover {
+ public:
+  // `phases` ascend by their beginning.
+  explicit PhaseCover(const std::vector<PhaseInterval>& phases);
+
+  // Whether phases are more than a twentieth of the time from `from_ns` to `to_ns`. O(log n).
+  bool Covers(int64_t from_ns, int64_t to_ns) const;
+
+ private:
+  struct Span {
+    int64_t start_ns;
+    int64_t end_ns;
+  };
+  std::vector<Span> spans_;  // Ascending, apart from each other.
+};
+
 // Pairs the events of a job or of one attempt. Not thread-safe.
 class PhasePairs {
  public:

@@ -265,7 +265,7 @@ grpc::ServerUnaryReactor* QueryService::Goodput(grpc::CallbackServerContext* con
   return Answer("Goodput", context, scope,
                 [this, request, response](const security::Rights&, const QueryControl& control) {
                   return GetGoodput(*options_.store, *request, *signals(), options_.now(), control,
-                                    response);
+                                    response, options_.reports);
                 });
 }
 

@@ -48,6 +48,8 @@ struct QueryServiceOptions {
       nullptr;  // Not owned. Null lets everybody read everything.
   // Which metric means what, for Goodput, at the start. Null: the default names.
   std::shared_ptr<const conditions::SignalNames> signals = nullptr;
+  // Whether the agent of a host reports now, for Goodput. Null: no agents are known.
+  std::function<bool(const std::string& host)> reports = nullptr;
   absl::Duration watch_alive_after = absl::Seconds(15);  // As WatchHubOptions::alive_after.
 };
 

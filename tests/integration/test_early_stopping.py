@@ -23,8 +23,8 @@ def alert(job="sweep-a", **changes):
     return {
         "status": "firing", "startsAt": "2026-11-21T20:00:00.123456789Z",
         "endsAt": "0001-01-01T00:00:00Z", "fingerprint": "c0ffee0123456789",
-        "labels": {"alertname": "TachoJobDiverged", "job": job, "host": "h7", "task": "7"},
-        "annotations": {"step": "4711"}, **changes,
+        "labels": {"alertname": "TachoJobDiverged", "job": job},
+        "annotations": {"step": "4711", "hosts": "h7"}, **changes,
     }  # fmt: skip
 
 

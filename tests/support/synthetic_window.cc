@@ -161,7 +161,12 @@ JobWindow SyntheticFleet::At(double seconds) const {
   window.attributes.emplace("config_fingerprint", "synthetic");
   window.baselines = options_.baselines;
   window.straggles_elsewhere = options_.straggles_elsewhere;
-  for (uint32_t task = 0; task < options_.tasks; ++task) FillTask(task, seconds, &window);
+  JobWindow events;
+  FillEvents(seconds, &events);
+  server::phases::PhasePairs pairs;
+  for (const WindowEvent& event : events.events) pairs.Add(event.kind, event.time_ns, event.task);
+  const server::phases::PhaseCover phases(pairs.Take());
+  for (uint32_t task = 0; task < options_.tasks; ++task) FillTask(task, seconds, phases, &window);
   for (uint32_t host = 0; host * options_.tasks_per_host < options_.tasks; ++host) {
     FillHost(host, seconds, &window);
     FillChips(host, seconds, &window);
@@ -177,7 +182,8 @@ void SyntheticFleet::Add(Signal signal, Point point, Tracks* tracks) const {
   list.front().points.push_back(point);
 }
 
-void SyntheticFleet::FillTask(uint32_t task, double now, JobWindow* window) const {
+void SyntheticFleet::FillTask(uint32_t task, double now, const server::phases::PhaseCover& phases,
+                              JobWindow* window) const {
   const double silent_from = SilentFrom(task);
   if (silent_from <= 0) return;
   const Steps& steps = StepsOf(task);
@@ -210,6 +216,9 @@ void SyntheticFleet::FillTask(uint32_t task, double now, JobWindow* window) cons
     FillCurves(task, index, time_ns, &out.tracks);
     out.last_time_ns = out.last_step_time_ns = time_ns;
     out.last_step = options_.first_step + static_cast<int64_t>(index);
+    if (out.first_step_time_ns == 0) out.first_step_time_ns = time_ns;
+    out.pace.Of(1).Note(time_ns, *out.last_step);
+    out.pace.Settle(time_ns, [&](int64_t from, int64_t to) { return phases.Covers(from, to); });
   }
   out.ended = options_.steps.has_value() && steps.size() == *options_.steps && steps.back().done &&
               steps.back().end + 1 < now;

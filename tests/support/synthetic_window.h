@@ -22,6 +22,7 @@
 
 #include "server/conditions/window/signal.h"
 #include "server/conditions/window/window.h"
+#include "server/phases/phases.h"
 
 namespace tacho::testing {
 
@@ -160,7 +161,8 @@ class SyntheticFleet {
   // No rows of it come from then on.
   double SilentFrom(uint32_t task) const;
 
-  void FillTask(uint32_t task, double now, server::conditions::JobWindow* window) const;
+  void FillTask(uint32_t task, double now, const server::phases::PhaseCover& phases,
+                server::conditions::JobWindow* window) const;
   void FillStep(uint32_t task, size_t index, int64_t time_ns,
                 server::conditions::Tracks* tracks) const;
   void FillCurves(uint32_t task, size_t index, int64_t time_ns,

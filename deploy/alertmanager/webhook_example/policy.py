@@ -52,7 +52,7 @@ def alert_of(entry):
         name=labels.get("alertname", ""),
         status=status,
         job=labels.get("job", ""),
-        host=labels.get("host", ""),
+        host=annotations.get("hosts", ""),
         step=annotations.get("step", ""),
         key=f"{fingerprint}@{started}",
         started=time_of(started),

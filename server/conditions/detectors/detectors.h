@@ -30,6 +30,7 @@ using Hardware = config::v1::ConditionsHardware;
 
 // Whether a job advances, how fast, and whether its tasks and agents report.
 Finding DetectStalled(const JobWindow& window, const Progress::Stalled& settings);
+Finding DetectPhaseLong(const JobWindow& window, const Progress::PhaseLong& settings);
 Finding DetectStraggling(const JobWindow& window, const Progress::Straggling& settings);
 Finding DetectInputBound(const JobWindow& window, const Progress::InputBound& settings);
 Finding DetectLowUtilization(const JobWindow& window, const Progress::LowUtilization& settings);
@@ -110,7 +111,8 @@ inline std::vector<Detector> DetectorsOf(const Progress& config) {
           Row(DetectTrainerSilent, config.trainer_silent()),
           Row(DetectClockSkewed, config.clock_skewed(), Judges::kRunning),
           Row(DetectDataLoss, config.data_loss()),
-          Row(DetectTrainerExited, config.trainer_exited(), Judges::kEnds)};
+          Row(DetectTrainerExited, config.trainer_exited(), Judges::kEnds),
+          Row(DetectPhaseLong, config.phase_long())};
 }
 
 inline std::vector<Detector> DetectorsOf(const Curves& config) {

@@ -173,6 +173,31 @@ bool MayNotBeFirst(const JobWindow& window, const Point& first) {
   });
 }
 
+// Whether more than one task, and at least half of those hit, were hit at the first step: then no
+// task was the first. `hits` are sorted.
+bool HitTogether(const std::vector<Hit>& hits, size_t tasks) {
+  if (tasks < 2 || hits.front().first.step == kNoPointStep) return false;
+  std::vector<Hit> at_first;
+  for (const Hit& hit : hits) {
+    if (hit.first.step == hits.front().first.step) at_first.push_back(hit);
+  }
+  const size_t together = TasksOf(at_first);
+  return together > 1 && together * 2 >= tasks;
+}
+
+std::string TogetherMessage(const std::vector<Hit>& hits, size_t tasks, size_t all) {
+  const Hit& first = hits.front();
+  return absl::StrCat(first.metric, " became ", ValueText(first.first.value), " on ",
+                      tasks == all ? absl::StrCat("all ", tasks, " tasks")
+                                   : absl::StrCat(tasks, " of ", all, " tasks"),
+                      " at step ", first.first.step, "; none of them was the first");
+}
+
+std::string FirstMessage(const Hit& first, size_t tasks, size_t all) {
+  return absl::StrCat(Where(first), " was the first value to become ", ValueText(first.first.value),
+                      "; ", tasks, " of ", all, " tasks are affected");
+}
+
 // `hits` are sorted, and one of them is enough.
 Finding OfHits(const JobWindow& window, const std::vector<Hit>& hits) {
   TACHO_CHECK(!hits.empty());
@@ -181,10 +206,10 @@ Finding OfHits(const JobWindow& window, const std::vector<Hit>& hits) {
       std::find_if(hits.begin(), hits.end(), [](const Hit& h) { return h.enough; });
   TACHO_CHECK(verdict != hits.end());
   const size_t tasks = TasksOf(hits);
-  Finding finding = Present(
-      Severity::kCritical, verdict->reason,
-      absl::StrCat(Where(first), " was the first value to become ", ValueText(first.first.value),
-                   "; ", tasks, " of ", window.tasks.size(), " tasks are affected"));
+  const bool together = HitTogether(hits, tasks);
+  Finding finding = Present(Severity::kCritical, verdict->reason,
+                            together ? TogetherMessage(hits, tasks, window.tasks.size())
+                                     : FirstMessage(first, tasks, window.tasks.size()));
   finding.since_ns = first.first.time_ns;
   if (first.first.step != kNoPointStep) finding.step = first.first.step;
   finding.figures = {
@@ -192,6 +217,10 @@ Finding OfHits(const JobWindow& window, const std::vector<Hit>& hits) {
       {"tasks", static_cast<double>(window.tasks.size()), "1"},
       {"first_value", first.first.value, "1"},
       {"spread_seconds", Seconds(hits.back().first.time_ns - first.first.time_ns), "s"}};
+  if (together) {
+    finding.BlameMetric(first.metric, first.first.step);
+    return finding;
+  }
   for (size_t i = 0; i < hits.size(); ++i) {
     std::optional<int64_t> step;
     if (hits[i].first.step != kNoPointStep) step = hits[i].first.step;

@@ -11,16 +11,19 @@
 // the start of a spike to its end.
 //
 // It is not true where the learning rate rose to more than `rate_jump` times its value within the
-// newest reference: a schedule with warm restarts makes the loss jump by design (Loshchilov &
-// Hutter, SGDR, 2017).
+// newest reference, or within 16 values after the spike began, where rates are recorded less often:
+// a schedule with warm restarts makes the loss jump by design (Loshchilov & Hutter, SGDR, 2017).
+// Nor is it true if three spikes before it came at regular distances, between 2/3 and 3/2 of their
+// median, and ended: such a loss swings, which is for Oscillating to say.
 //
 // Source: ours, after the practice of watching for spikes in training of large models (PaLM,
 // Chowdhery et al. 2022, §5.1; OPT, Zhang et al. 2022, §2.5).
 //
-// Needs loss, `least_reference` values. The reason is LossSpikeNotRecovered once the spike lasts
-// longer than `slow_points`. Step: its first high value. Score: its height in standard deviations
-// of the noise. Limits: looks at the newest 1,024 values; a loss that is logged as an average over
-// many steps shows a short spike in too few values.
+// Needs loss, `least_reference` values. The reason is LossSpikeNotRecovered, a warning, once the
+// spike lasts longer than `slow_points`. Before that it may end by itself, and is an info. Step:
+// its first high value. Score: its height in standard deviations of the noise. Limits: looks at the
+// newest 1,024 values; a loss that is logged as an average over many steps shows a short spike in
+// too few values.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -45,6 +48,11 @@ constexpr size_t kRefresh = 8;
 
 // The median of this many values is the course of the loss; the noise is the distance from it.
 constexpr size_t kCourse = 9;
+
+// So many spikes at regular distances are swings.
+constexpr size_t kRegularSpikes = 3;
+// A learning rate that is recorded this many values late still explains a jump.
+constexpr size_t kRateLate = 16;
 
 struct Threshold {
   double level = 0;
@@ -75,6 +83,9 @@ class Walk {
  public:
   Walk(const std::vector<CurvePoint>& points, const Curves::LossSpike& settings)
       : points_(points), settings_(settings) {}
+
+  // Where the spikes that ended began, ascending.
+  const std::vector<size_t>& ended() const { return ended_; }
 
   std::optional<Spike> Run(size_t from) {
     for (size_t i = from; i < points_.size(); ++i) {
@@ -118,6 +129,7 @@ class Walk {
     }
     const Threshold& threshold = spike_->threshold;
     if (Median(newest) < threshold.level + threshold.distance / 2) {
+      ended_.push_back(spike_->first);
       spike_.reset();
     } else if (i - spike_->first >= settings_.give_up_points()) {
       spike_.reset();
@@ -133,14 +145,29 @@ class Walk {
   Threshold threshold_;
   size_t remembered_ = 0;  // Since threshold_ was found.
   std::optional<Spike> spike_;
+  std::vector<size_t> ended_;
 };
+
+// Whether `first` is the next of several beginnings at about equal distances.
+bool IsRegular(std::vector<size_t> beginnings, size_t first) {
+  beginnings.push_back(first);
+  if (beginnings.size() < kRegularSpikes + 1) return false;
+  std::vector<double> gaps;
+  for (size_t i = beginnings.size() - kRegularSpikes; i < beginnings.size(); ++i) {
+    gaps.push_back(static_cast<double>(beginnings[i] - beginnings[i - 1]));
+  }
+  const double median = Median(gaps);
+  return std::all_of(gaps.begin(), gaps.end(),
+                     [&](double gap) { return gap > median * 2 / 3 && gap < median * 3 / 2; });
+}
 
 Finding OfSpike(const Curve& curve, const Spike& spike, const Curves::LossSpike& settings) {
   TACHO_CHECK(spike.first < curve.points.size());
   const CurvePoint& first = curve.points[spike.first];
   const size_t lasted = curve.points.size() - spike.first;
+  const bool slow = lasted > settings.slow_points();
   Finding finding = Present(
-      Severity::kWarning, lasted > settings.slow_points() ? "LossSpikeNotRecovered" : "LossSpike",
+      slow ? Severity::kWarning : Severity::kInfo, slow ? "LossSpikeNotRecovered" : "LossSpike",
       absl::StrCat(curve.metric, " jumped from about ", ValueText(spike.threshold.level), " to ",
                    ValueText(spike.peak), " at step ", first.step,
                    " and has not recovered by step ", curve.points.back().step));
@@ -165,10 +192,12 @@ Finding DetectLossSpike(const JobWindow& window, const Curves::LossSpike& settin
   const Curve curve = JobCurve(window, Signal::kLoss);
   if (curve.points.size() <= settings.least_reference()) return NotJudged();
   const size_t from = curve.points.size() - std::min(curve.points.size(), kMostPoints);
-  const auto spike = Walk(curve.points, settings).Run(from);
-  if (!spike) return NotPresent();
+  Walk walk(curve.points, settings);
+  const auto spike = walk.Run(from);
+  if (!spike || IsRegular(walk.ended(), spike->first)) return NotPresent();
   const size_t before = spike->first - std::min<size_t>(spike->first, settings.reference_points());
-  if (LearningRateRose(window, curve.points[before].step, curve.points[spike->first].step,
+  const size_t until = std::min(spike->first + kRateLate, curve.points.size() - 1);
+  if (LearningRateRose(window, curve.points[before].step, curve.points[until].step,
                        settings.rate_jump())) {
     return NotPresent();
   }

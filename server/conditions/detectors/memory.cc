@@ -7,10 +7,20 @@
 //   - the floor rises steadily: Kendall's tau >= min_tau, and z >= 4 (Mann 1945, Kendall 1948);
 //   - it still rises: the slope of the newest third is at least half that of the span, so memory
 //     that fills up and then stays, as in warming up, does not count;
+//   - if its newer half rises more slowly than its older half, beyond their 95 % intervals, growth
+//     goes on slowing down by that factor in each such time, and its sum exceeds the rest;
 //   - it rose by at least min_growth of the total;
 //   - at that slope (Theil 1950, Sen 1968) the rest is used up within the horizon.
-// Time left = (total - floor now) / slope, with the 95 % interval of the slope as its uncertainty.
-// The combination is ours.
+// Or if there are teeth, as of caches that are emptied again: at least 5 troughs, each a quarter of
+// the range below the peaks beside it, that rise with tau >= 0.9, on a line whose slope is at least
+// 6 times its standard error, by min_growth; and their peaks reach the total within the horizon. So
+// a leak shows after 5 teeth, not after 24 spans. Growth
+// over a part of the window does not count where as much was used before it. Time left = (total -
+// floor now) / slope, with the 95 % interval of the slope as its uncertainty. The combination is
+// ours.
+//
+// Critical if less than critical_left is left, at least half of the memory that was free when the
+// growth began is used up, and growth does not slow down: caches that fill look the same at first.
 //
 // Score: seconds left; lower is worse. Limits: growth that will end below the limit looks like a
 // leak until it ends; the floor does not show while the span is shorter than one period of a cache
@@ -102,6 +112,10 @@ constexpr size_t kParts = 24;
 constexpr size_t kPointsOfPart = 2;
 constexpr size_t kMinParts = 10;
 constexpr double kMinZ = 4;
+constexpr size_t kMinTeeth = 5;
+constexpr double kToothShare = 0.25;
+constexpr double kMinToothTau = 0.9;
+constexpr double kMinToothErrors = 6;
 constexpr double kStillShare = 0.5;
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 constexpr size_t kMinPressurePoints = 2;
@@ -114,6 +128,8 @@ struct Leak {
   double left = 0;  // Seconds, with its uncertainty.
   double left_low = 0;
   double left_high = 0;
+  bool slows = false;
+  double begun = 0;  // The floor when it began.
 };
 
 struct Floor {
@@ -157,6 +173,18 @@ bool StillRises(const Floor& floor, double slope) {
   return !newest.valid || newest.slope >= kStillShare * slope;
 }
 
+// The slope of the newer half of a floor over that of its older half, if it is surely less; else 1.
+double Slowing(const Floor& floor, double* newer_slope) {
+  const size_t half = floor.used.size() / 2;
+  const auto seconds = absl::MakeSpan(floor.seconds);
+  const auto used = absl::MakeSpan(floor.used);
+  const RobustTrend older = FitTrend(seconds.subspan(0, half), used.subspan(0, half));
+  const RobustTrend newer = FitTrend(seconds.subspan(half), used.subspan(half));
+  if (!older.valid || !newer.valid || newer.slope_high >= older.slope_low) return 1;
+  *newer_slope = newer.slope;
+  return std::clamp(newer.slope / older.slope, 0.0, 1.0);
+}
+
 std::optional<Leak> LeakOver(const MemoryUse& use, size_t first,
                              const Hardware::MemoryLeak& settings) {
   const Floor floor = FloorOf(use.points, first);
@@ -168,7 +196,8 @@ std::optional<Leak> LeakOver(const MemoryUse& use, size_t first,
   const double span = floor.seconds.back() - floor.seconds.front();
   if (trend.slope * span < settings.min_growth() * use.total) return std::nullopt;
   if (!StillRises(floor, trend.slope)) return std::nullopt;
-  const double used = std::min(use.total, trend.At(floor.seconds.back()));
+  // The line overshoots where growth has just ended.
+  const double used = std::min({use.total, trend.At(floor.seconds.back()), floor.used.back()});
   const double rest = use.total - used;
   Leak leak = {.use = &use,
                .since_ns = use.points[first].time_ns,
@@ -177,6 +206,79 @@ std::optional<Leak> LeakOver(const MemoryUse& use, size_t first,
                .left = rest / trend.slope,
                .left_low = rest / trend.slope_high,
                .left_high = rest / trend.slope_low};
+  leak.begun = trend.At(floor.seconds.front());
+  double newer_slope = 0;
+  const double ratio = Slowing(floor, &newer_slope);
+  if (ratio < 1) {
+    // The sum of a geometric series whose first member is the growth of the newer half.
+    const double to_come = newer_slope * span / 2 * ratio / (1 - ratio);
+    if (to_come < rest) return std::nullopt;
+    leak.slows = true;
+  }
+  if (leak.left > Seconds(settings.horizon())) return std::nullopt;
+  return leak;
+}
+
+// The lowest points between peaks, and the height of the peaks above them.
+struct Teeth {
+  std::vector<double> seconds;  // Since the first point.
+  std::vector<double> used;
+  double height = 0;  // The highest peak above the trough before it.
+};
+
+Teeth TeethOf(const std::vector<MemoryPoint>& points) {
+  const auto less = [](const MemoryPoint& a, const MemoryPoint& b) { return a.used < b.used; };
+  const auto [low, high] = std::minmax_element(points.begin(), points.end(), less);
+  const double least = kToothShare * (high->used - low->used);
+  Teeth teeth;
+  if (!(least > 0)) return teeth;
+  const MemoryPoint* peak = &points.front();
+  const MemoryPoint* trough = nullptr;  // Since the peak.
+  for (const MemoryPoint& point : points) {
+    if (trough == nullptr) {
+      if (point.used > peak->used) peak = &point;
+      if (point.used < peak->used - least) trough = &point;
+    } else if (point.used < trough->used) {
+      trough = &point;
+    } else if (point.used > trough->used + least) {
+      teeth.seconds.push_back(static_cast<double>(trough->time_ns - points.front().time_ns) / 1e9);
+      teeth.used.push_back(trough->used);
+      peak = &point;
+      trough = nullptr;
+    }
+    if (trough == nullptr && !teeth.used.empty()) {
+      teeth.height = std::max(teeth.height, peak->used - teeth.used.back());
+    }
+  }
+  const size_t extra = teeth.used.size() - std::min(teeth.used.size(), kParts);
+  teeth.seconds.erase(teeth.seconds.begin(), teeth.seconds.begin() + static_cast<ptrdiff_t>(extra));
+  teeth.used.erase(teeth.used.begin(), teeth.used.begin() + static_cast<ptrdiff_t>(extra));
+  return teeth;
+}
+
+std::optional<Leak> LeakOfTeeth(const MemoryUse& use, const Hardware::MemoryLeak& settings) {
+  const Teeth teeth = TeethOf(use.points);
+  if (teeth.used.size() < kMinTeeth) return std::nullopt;
+  const double span = teeth.seconds.back() - teeth.seconds.front();
+  if (span < Seconds(settings.min_span())) return std::nullopt;
+  const RobustTrend trend = FitTrend(teeth.seconds, teeth.used);
+  const Line line = FitLine(teeth.seconds, teeth.used);
+  if (!trend.valid || trend.tau < kMinToothTau || !line.valid || line.slope <= 0 ||
+      line.slope < kMinToothErrors * line.slope_error) {
+    return std::nullopt;
+  }
+  if (line.slope * span < settings.min_growth() * use.total) return std::nullopt;
+  const double rest = std::max(0.0, use.total - line.At(teeth.seconds.back()) - teeth.height);
+  const double margin = 2 * line.slope_error;
+  const Leak leak = {
+      .use = &use,
+      .since_ns = use.points.front().time_ns + static_cast<int64_t>(teeth.seconds.front() * 1e9),
+      .used = use.total - rest,
+      .slope = line.slope,
+      .left = rest / line.slope,
+      .left_low = rest / (line.slope + margin),
+      .left_high = rest / (line.slope - margin),
+      .begun = teeth.used.front() + teeth.height};
   if (leak.left > Seconds(settings.horizon())) return std::nullopt;
   return leak;
 }
@@ -195,9 +297,20 @@ std::optional<Leak> LeakOf(const MemoryUse& use, const Hardware::MemoryLeak& set
         use.points.begin(), use.points.end(), newest - span,
         [](const MemoryPoint& point, int64_t time_ns) { return point.time_ns < time_ns; });
     auto leak = LeakOver(use, static_cast<size_t>(first - use.points.begin()), settings);
-    if (leak.has_value()) return leak;
+    // Where as much was used before, and given back, this may be a tooth.
+    const bool is_tooth =
+        leak.has_value() && std::any_of(use.points.begin(), first, [&](const MemoryPoint& point) {
+          return point.used >= leak->used;
+        });
+    if (leak.has_value() && !is_tooth) return leak;
   }
+  if (*judged) return LeakOfTeeth(use, settings);
   return std::nullopt;
+}
+
+bool IsCritical(const Leak& leak, const Hardware::MemoryLeak& settings) {
+  return leak.left < Seconds(settings.critical_left()) && !leak.slows &&
+         leak.used - leak.begun >= (leak.use->total - leak.begun) / 2;
 }
 
 std::string TextOf(double seconds) {
@@ -241,7 +354,7 @@ Finding DetectMemoryLeak(const JobWindow& window, const Hardware::MemoryLeak& se
   std::stable_sort(leaks.begin(), leaks.end(),
                    [](const Leak& a, const Leak& b) { return a.left < b.left; });
   const Leak& worst = leaks.front();
-  const bool critical = worst.left < Seconds(settings.critical_left());
+  const bool critical = IsCritical(worst, settings);
   Finding finding = Present(critical ? Severity::kCritical : Severity::kWarning,
                             ReasonOf(*worst.use), MessageOf(worst, leaks.size()));
   finding.since_ns = worst.since_ns;

@@ -32,6 +32,13 @@
 // the whole window is slow, there is nothing to compare with, and SlowerThanBaseline takes over, if
 // there is a baseline. There are no culprits.
 //
+// A slow drift has no change point. The window covers the whole attempt, older steps more sparsely.
+// It is cut into up to 24 equal times, at least 10 of them with steps and at least an hour in all.
+// The job drifts (reason Drift) if the medians of these rise steadily (Kendall's tau >= 0.7, z >=
+// 4), and the robust line through them ends above min_drift times its beginning. Culprits are the
+// tasks whose own time before the barrier (compute) drifts in the same way, if they are fewer than
+// half; score: the ratio of end and beginning.
+//
 // Needs min_before + min_after steps. Limits: it cannot tell a fault from an intended change, such
 // as longer sequences, or a larger batch without a count of tokens. Takes O(n log n) in steps.
 //
@@ -41,7 +48,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -110,6 +119,101 @@ std::string DropMessage(bool by_tokens, int64_t step, double before, double afte
                          step, after, 100 * (after / before - 1), before);
 }
 
+constexpr size_t kDriftParts = 24;
+constexpr size_t kLeastDriftParts = 10;
+constexpr double kLeastDriftSeconds = 3600;
+constexpr double kLeastDriftTau = 0.7;
+constexpr double kLeastDriftZ = 4;
+
+struct Timed {
+  int64_t time_ns = 0;
+  double value = 0;
+};
+
+struct Drift {
+  double begin = 0;
+  double end = 0;
+  double hours = 0;
+  double tau = 0;
+  double ratio() const { return end / begin; }
+};
+
+// `values` ascend by time. nullopt: too few, or no steady rise.
+std::optional<Drift> DriftOf(const std::vector<Timed>& values) {
+  if (values.size() < kLeastDriftParts) return std::nullopt;
+  const int64_t begin_ns = values.front().time_ns;
+  const double span = Seconds(values.back().time_ns - begin_ns);
+  if (span < kLeastDriftSeconds) return std::nullopt;
+  std::vector<std::vector<double>> parts(kDriftParts);
+  for (const Timed& one : values) {
+    const double at = Seconds(one.time_ns - begin_ns) / span * static_cast<double>(kDriftParts);
+    parts[std::min(kDriftParts - 1, static_cast<size_t>(std::max(0.0, at)))].push_back(one.value);
+  }
+  std::vector<double> x;
+  std::vector<double> y;
+  for (size_t i = 0; i < kDriftParts; ++i) {
+    if (parts[i].empty()) continue;
+    x.push_back(static_cast<double>(i));
+    y.push_back(Median(std::move(parts[i])));
+  }
+  if (x.size() < kLeastDriftParts) return std::nullopt;
+  const RobustTrend trend = FitTrend(x, y);
+  const Drift drift = {.begin = trend.At(x.front()),
+                       .end = trend.At(x.back()),
+                       .hours = span / 3600,
+                       .tau = trend.tau};
+  if (!trend.valid || trend.tau < kLeastDriftTau || trend.z < kLeastDriftZ || drift.begin <= 0) {
+    return std::nullopt;
+  }
+  return drift;
+}
+
+// The tasks whose own time drifts, the worst first; none if they are half of all.
+std::vector<std::pair<const TaskWindow*, double>> DriftingTasks(const JobWindow& window,
+                                                                double min_drift) {
+  std::vector<std::pair<const TaskWindow*, double>> drifting;
+  for (const TaskWindow& task : window.tasks) {
+    const Track* track = FindTrack(task.tracks, Signal::kCompute);
+    if (track == nullptr) continue;
+    std::vector<Timed> values;
+    for (const Point& point : track->points) {
+      if (std::isfinite(point.value)) values.push_back({point.time_ns, point.value});
+    }
+    const std::optional<Drift> drift = DriftOf(values);
+    if (drift.has_value() && drift->ratio() > min_drift)
+      drifting.emplace_back(&task, drift->ratio());
+  }
+  if (drifting.size() * 2 >= window.tasks.size()) return {};
+  std::stable_sort(drifting.begin(), drifting.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  return drifting;
+}
+
+// `steps` and `cost` belong together.
+Finding DetectDrift(const JobWindow& window, const std::vector<StepTime>& steps,
+                    const std::vector<double>& cost, bool by_tokens, double min_drift) {
+  TACHO_CHECK(steps.size() == cost.size());
+  std::vector<Timed> values;
+  for (size_t i = 0; i < steps.size(); ++i) values.push_back({steps[i].time_ns, cost[i]});
+  const std::optional<Drift> drift = DriftOf(values);
+  if (!drift.has_value() || drift->ratio() <= min_drift) return NotPresent();
+  Finding finding = Present(
+      Severity::kWarning, "Drift",
+      absl::StrFormat("A %s takes %.0f%% longer than %.1f h ago, and has become slower "
+                      "little by little since then",
+                      by_tokens ? "token" : "step", 100 * (drift->ratio() - 1), drift->hours));
+  finding.step = steps.front().step;
+  finding.since_ns = steps.front().time_ns;
+  finding.figures = {{"ratio", drift->ratio(), "1"},
+                     {"threshold_ratio", min_drift, "1"},
+                     {"hours", drift->hours, "h"},
+                     {"tau", drift->tau, "1"}};
+  for (const auto& [task, ratio] : DriftingTasks(window, min_drift)) {
+    finding.BlameTask(*task, ratio);
+  }
+  return finding;
+}
+
 }  // namespace
 
 Finding DetectSlowerThanBaseline(const JobWindow& window,
@@ -160,6 +264,8 @@ Finding DetectThroughputDropped(const JobWindow& window,
     counted.push_back(step);
   }
   if (cost.size() < settings.min_before() + settings.min_after()) return NotJudged();
+  Finding drift = DetectDrift(window, counted, cost, by_tokens, settings.min_drift());
+  if (drift.present) return drift;
 
   const ChangePoint change =
       FindRise(cost, std::min<size_t>(settings.min_before(), settings.min_after()));

@@ -9,11 +9,15 @@
 // count at it. Source: redundancy against silent data corruption, as in Hochschild et al., "Cores
 // that don't count" (HotOS 2021); replicas in data-parallel training are such redundancy.
 //
-// Needs replica_scalar on two tasks. With two tasks, or without a group of more than half, the
-// reason is ReplicasDifferNoMajority: nobody knows who is right, and the culprits are all but the
-// first group. Score: the number of steps at which a task differed. Limits: values must come from
-// the same point of the same step, and be equal by design. Reductions in another order differ in
-// the last bits: set `tolerance`.
+// It is also true of a loss whose bits were equal on all tasks at the first 16 steps or more that
+// the window has of them, with more than one value, and differ at the newest one: such a loss was
+// averaged over replicas, and is no more. That is a warning, because nobody has declared it equal.
+//
+// Needs replica_scalar on two tasks, or such a loss. With two tasks, or without a group of more
+// than half, the reason is ReplicasDifferNoMajority: nobody knows who is right, and the culprits
+// are all but the first group. Score: the number of steps at which a task differed. Limits: values
+// must come from the same point of the same step, and be equal by design. Reductions in another
+// order differ in the last bits: set `tolerance`.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -25,12 +29,16 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "proto/base/check.h"
 #include "server/conditions/detectors/detectors.h"
 #include "server/conditions/measures/curve.h"
 
 namespace tacho::server::conditions {
 namespace {
+
+// So many losses are not equal by chance.
+constexpr size_t kLeastEqualLosses = 16;
 
 struct Value {
   const TaskWindow* task = nullptr;
@@ -134,6 +142,13 @@ std::vector<Offender> OffendersOf(const std::vector<Difference>& differences) {
   return offenders;
 }
 
+// Two values that differ, with as many digits as show it.
+std::pair<std::string, std::string> Texts(double a, double b) {
+  std::pair<std::string, std::string> texts = {ValueText(a), ValueText(b)};
+  if (texts.first != texts.second) return texts;
+  return {absl::StrFormat("%.17g", a), absl::StrFormat("%.17g", b)};
+}
+
 std::string NameOf(const TaskWindow& task) {
   std::string name = task.task ? absl::StrCat("task ", *task.task) : "a source without task";
   if (!task.host.empty()) absl::StrAppend(&name, " on ", task.host);
@@ -148,13 +163,14 @@ Finding OfDifferences(const std::string& metric, const std::vector<Difference>& 
   const Value& odd = first.minority.front();
   const std::vector<Offender> offenders = OffendersOf(differences);
   const bool majority = 2 * first.majority_tasks > first.tasks;
-  Finding finding = Present(
-      Severity::kCritical, majority ? "ReplicasDiffer" : "ReplicasDifferNoMajority",
-      absl::StrCat(metric, " of ", NameOf(*odd.task), " is ", ValueText(odd.value), " at step ",
-                   first.step, ", but ", first.majority_tasks, " of ", first.tasks, " tasks have ",
-                   ValueText(first.majority), "; ", offenders.size(),
-                   offenders.size() == 1 ? " task differs" : " tasks differ", " at ",
-                   differences.size(), " of ", compared, " steps"));
+  const auto [odd_text, majority_text] = Texts(odd.value, first.majority);
+  Finding finding =
+      Present(Severity::kCritical, majority ? "ReplicasDiffer" : "ReplicasDifferNoMajority",
+              absl::StrCat(metric, " of ", NameOf(*odd.task), " is ", odd_text, " at step ",
+                           first.step, ", but ", first.majority_tasks, " of ", first.tasks,
+                           " tasks have ", majority_text, "; ", offenders.size(),
+                           offenders.size() == 1 ? " task differs" : " tasks differ", " at ",
+                           differences.size(), " of ", compared, " steps"));
   finding.since_ns = first.time_ns;
   finding.step = first.step;
   finding.figures = {{"tasks_differing", static_cast<double>(offenders.size()), "1"},
@@ -187,6 +203,102 @@ Finding Judge(const JobWindow& window, const std::string& metric,
   return OfDifferences(metric, differences, compared);
 }
 
+// How the losses of a task compare with those of a reference, at the steps that both have.
+struct Parting {
+  const TaskWindow* task = nullptr;
+  size_t equal = 0;  // Steps before the first that differs.
+  bool varies = false;
+  std::optional<Point> own;  // The first that differs, and that of the reference.
+  std::optional<Point> reference;
+  bool now = false;  // The newest one differs.
+};
+
+Parting Part(const TaskWindow& task, const std::vector<Point>& own,
+             const std::vector<Point>& reference) {
+  Parting parting = {.task = &task};
+  std::optional<double> before;
+  for (size_t i = 0, k = 0; i < own.size() && k < reference.size();) {
+    if (own[i].step != reference[k].step) {
+      ++(own[i].step < reference[k].step ? i : k);
+      continue;
+    }
+    parting.now = !Same(own[i].value, reference[k].value, 0);
+    if (parting.now && !parting.own.has_value()) {
+      parting.own = own[i];
+      parting.reference = reference[k];
+      if (parting.equal < kLeastEqualLosses) return parting;
+    }
+    if (!parting.own.has_value()) ++parting.equal;
+    if (before.has_value() && *before != own[i].value) parting.varies = true;
+    before = own[i].value;
+    ++i;
+    ++k;
+  }
+  return parting;
+}
+
+// `parted` differ from the reference now; they are not empty.
+Finding OfPartings(const std::string& metric, const TaskWindow& reference,
+                   const std::vector<Parting>& parted, size_t tasks) {
+  TACHO_CHECK(!parted.empty());
+  const Parting& first = *std::min_element(
+      parted.begin(), parted.end(),
+      [](const Parting& a, const Parting& b) { return a.own->step < b.own->step; });
+  // If most differ from the reference, that is the odd one.
+  const bool reference_is_odd = tasks > 2 && parted.size() * 2 > tasks;
+  const TaskWindow& odd = reference_is_odd ? reference : *first.task;
+  const Point& odd_point = reference_is_odd ? *first.reference : *first.own;
+  const Point& other_point = reference_is_odd ? *first.own : *first.reference;
+  const auto [odd_text, other_text] = Texts(odd_point.value, other_point.value);
+  const size_t differing = reference_is_odd ? tasks - parted.size() : parted.size();
+  Finding finding =
+      Present(Severity::kWarning, "LossesDiffer",
+              absl::StrCat(metric, " was the same to the last bit on all ", tasks, " tasks for ",
+                           first.equal, " recorded steps. At step ", odd_point.step, " it is ",
+                           odd_text, " on ", NameOf(odd), " and ", other_text, " on others; ",
+                           differing, differing == 1 ? " task differs" : " tasks differ"));
+  finding.since_ns = odd_point.time_ns;
+  finding.step = odd_point.step;
+  finding.figures = {{"tasks_differing", static_cast<double>(differing), "1"},
+                     {"tasks", static_cast<double>(tasks), "1"},
+                     {"majority_value", other_point.value, "1"},
+                     {"minority_value", odd_point.value, "1"},
+                     {"steps_equal", static_cast<double>(first.equal), "1"}};
+  if (reference_is_odd) {
+    finding.BlameTask(odd, 1, odd_point.step, metric);
+    return finding;
+  }
+  for (const Parting& one : parted) finding.BlameTask(*one.task, 1, one.own->step, metric);
+  return finding;
+}
+
+Finding JudgeLosses(const JobWindow& window) {
+  const TaskWindow* reference = nullptr;
+  std::string metric;
+  std::vector<Point> points;
+  std::vector<Parting> parted;
+  size_t tasks = 0;
+  for (const TaskWindow& task : window.tasks) {
+    const Track* track = FindTrack(task.tracks, Signal::kLoss);
+    if (track == nullptr || (reference != nullptr && track->metric != metric)) continue;
+    ++tasks;
+    std::vector<Point> own = EffectivePoints(track->points);
+    if (reference == nullptr) {
+      reference = &task;
+      metric = track->metric;
+      points = std::move(own);
+      continue;
+    }
+    const Parting parting = Part(task, own, points);
+    // Each task has a loss of its own, as most jobs do.
+    if (parting.equal < kLeastEqualLosses || !parting.varies) return NotJudged();
+    if (parting.now) parted.push_back(parting);
+  }
+  if (tasks < 2) return NotJudged();
+  if (parted.empty()) return NotPresent();
+  return OfPartings(metric, *reference, parted, tasks);
+}
+
 }  // namespace
 
 Finding DetectReplicaDisagreement(const JobWindow& window,
@@ -206,6 +318,8 @@ Finding DetectReplicaDisagreement(const JobWindow& window,
     if (finding.present) return finding;
     if (finding.judged) result = std::move(finding);
   }
+  Finding losses = JudgeLosses(window);
+  if (losses.judged) result = std::move(losses);
   return result;
 }
 

@@ -6,7 +6,9 @@
 // whatever trainers do.
 //
 // Reasons: Disconnected, NotHeard (for the first culprit); AllAgents if all hosts are silent and
-// there are more than two: then look at the network or the collector rather than at hosts.
+// there are more than two: then look at the network or the collector rather than at hosts. After
+// a recorded preemption the agents of its tasks may be silent, and after most tasks have ended all
+// agents may be: their hosts were taken away.
 // Culprits: the hosts, the longest silent first; score: seconds of silence.
 //
 // Needs hosts with a known agent. Limits: a dead host, a dead agent and a cut network look the
@@ -30,7 +32,8 @@
 //
 // Reasons: AllTrainers if no task of the job sends (it died, or hangs: Stalled shows since which
 // step), else SomeTrainers. Culprits: the tasks, the longest silent first; score: seconds of
-// silence.
+// silence. If all fell silent within two rows' time, no task was the first, and none is a culprit.
+// Hosts whose agents fell silent at the same time come before all others: they lost their power.
 //
 // Needs agents. Limits: a trainer that is stuck in a step writes no rows either, unless it records
 // from another thread, so a dead one and a waiting one look the same. A hang therefore makes this
@@ -44,6 +47,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -71,6 +75,53 @@ std::string AgentMessage(const SilentAgent& first, size_t silent, size_t known, 
                       first.seconds, first.host->agent->connected ? "connected" : "not connected");
   if (silent > 1) absl::StrAppend(&text, "; ", silent - 1, " more are silent");
   return text;
+}
+
+// Agents that fall silent this long before a preemption is recorded, or later, were preempted.
+constexpr int64_t kPreemptedWithinNs = 60'000'000'000;
+
+// The hosts of tasks that were preempted and have not begun again; all of them if it was the job.
+struct Preempted {
+  bool all = false;
+  int64_t all_since_ns = 0;
+  std::map<std::string, int64_t> hosts;  // With the time.
+
+  explicit Preempted(const JobWindow& window) {
+    for (const PhaseInterval& phase : FindPhases(window)) {
+      if (phase.phase != Phase::kPreempted || !phase.open()) continue;
+      if (!phase.task.has_value()) {
+        all = true;
+        all_since_ns = phase.start_ns;
+      }
+      for (const TaskWindow& task : window.tasks) {
+        if (phase.task.has_value() && task.task == phase.task) hosts[task.host] = phase.start_ns;
+      }
+    }
+  }
+
+  bool Excuses(const HostWindow& host) const {
+    const int64_t heard_ns = host.agent->last_heard_ns + kPreemptedWithinNs;
+    if (all && heard_ns >= all_since_ns) return true;
+    const auto found = hosts.find(host.host);
+    return found != hosts.end() && heard_ns >= found->second;
+  }
+  // One task often records what befell all.
+  bool ExcusesAll(const std::vector<SilentAgent>& silent) const {
+    if (hosts.empty()) return false;
+    const auto since_ns =
+        std::min_element(hosts.begin(), hosts.end(), [](const auto& a, const auto& b) {
+          return a.second < b.second;
+        })->second;
+    return std::all_of(silent.begin(), silent.end(), [&](const SilentAgent& one) {
+      return one.host->agent->last_heard_ns + kPreemptedWithinNs >= since_ns;
+    });
+  }
+};
+
+bool MostTasksEnded(const JobWindow& window) {
+  const auto ended = static_cast<size_t>(std::count_if(
+      window.tasks.begin(), window.tasks.end(), [](const TaskWindow& task) { return task.ended; }));
+  return ended * 2 >= window.tasks.size();
 }
 
 constexpr double kSilentIntervals = 5;
@@ -107,17 +158,43 @@ Excuse FindExcuse(const std::vector<PhaseInterval>& phases, bool stepped, int64_
   return excuse;
 }
 
+// Whether all trainers fell silent at once. `silent` are the longest silent first.
+bool SilentTogether(const std::vector<SilentTrainer>& silent, size_t known, double interval) {
+  return silent.size() == known && known > 1 &&
+         silent.front().seconds - silent.back().seconds <= 2 * std::max(1.0, interval);
+}
+
 // `silent` are the longest silent first.
-std::string TrainerMessage(const std::vector<SilentTrainer>& silent, size_t known) {
+std::string TrainerMessage(const std::vector<SilentTrainer>& silent, size_t known, bool together) {
   const TaskWindow& first = *silent.front().task;
   std::string text = silent.size() == known
                          ? absl::StrFormat("None of %d trainers has sent rows for %.0f s", known,
                                            silent.back().seconds)
                          : absl::StrFormat("%d of %d trainers send no rows", silent.size(), known);
-  absl::StrAppend(&text, ", though their agents report; the first is");
+  absl::StrAppend(&text, ", though their agents report");
+  if (together) {
+    absl::StrAppend(&text, "; they fell silent together");
+    if (first.last_step.has_value()) absl::StrAppend(&text, ", at step ", *first.last_step);
+    return text;
+  }
+  absl::StrAppend(&text, "; the first is");
   if (first.task.has_value()) absl::StrAppend(&text, " task ", *first.task);
   absl::StrAppendFormat(&text, " on %s, silent for %.0f s", first.host, silent.front().seconds);
   return text;
+}
+
+// Tasks of hosts whose agents fell silent then; none if they are as many as those that are heard.
+std::vector<const TaskWindow*> LostWith(const JobWindow& window, const Hosts& hosts,
+                                        int64_t time_ns, double interval) {
+  std::vector<const TaskWindow*> lost;
+  size_t living = 0;
+  for (const TaskWindow& task : window.tasks) {
+    if (!task.lives()) continue;
+    ++living;
+    if (hosts.FellSilentAt(task.host, time_ns, 2 * interval)) lost.push_back(&task);
+  }
+  if (lost.size() * 2 >= living) lost.clear();
+  return lost;
 }
 
 }  // namespace
@@ -128,8 +205,10 @@ Finding DetectAgentSilent(const JobWindow& window, const Progress::AgentSilent& 
   for (const TaskWindow& task : window.tasks) {
     if (task.lives()) running.emplace(task.host, task.task);
   }
+  const Preempted preempted(window);
   std::vector<SilentAgent> silent;
   size_t known = 0;
+  size_t excused = 0;
   for (const HostWindow& host : window.hosts) {
     const auto found = running.find(host.host);
     if (!host.agent.has_value() || found == running.end()) continue;
@@ -138,6 +217,10 @@ Finding DetectAgentSilent(const JobWindow& window, const Progress::AgentSilent& 
     const int64_t limit_ns =
         host.agent->connected ? settings.silent_after() : settings.disconnected_after();
     if (age_ns <= limit_ns) continue;
+    if (preempted.Excuses(host)) {
+      ++excused;
+      continue;
+    }
     silent.push_back({.host = &host, .task = found->second, .seconds = Seconds(age_ns)});
   }
   if (known == 0) return window.tasks.empty() || !running.empty() ? NotJudged() : NotPresent();
@@ -146,6 +229,10 @@ Finding DetectAgentSilent(const JobWindow& window, const Progress::AgentSilent& 
     return a.seconds > b.seconds;
   });
 
+  if (silent.size() + excused == known &&
+      (preempted.ExcusesAll(silent) || MostTasksEnded(window))) {
+    return NotPresent();
+  }
   const SilentAgent& first = silent.front();
   const bool all = silent.size() == known && known > 2;
   const char* reason = first.host->agent->connected ? "NotHeard" : "Disconnected";
@@ -189,15 +276,27 @@ Finding DetectTrainerSilent(const JobWindow& window, const Progress::TrainerSile
       [](const SilentTrainer& a, const SilentTrainer& b) { return a.seconds > b.seconds; });
 
   const SilentTrainer& first = silent.front();
+  const bool together = SilentTogether(silent, known, interval);
+  const std::vector<const TaskWindow*> lost = LostWith(
+      window, hosts, hosts.Corrected(first.task->host, first.task->last_time_ns), interval);
+  std::string message = TrainerMessage(silent, known, together);
+  if (!lost.empty()) {
+    absl::StrAppend(&message, "; the agent of ", lost.front()->host,
+                    " fell silent at the same time: look there first");
+  }
   Finding finding =
       Present(Severity::kWarning, silent.size() == known ? "AllTrainers" : "SomeTrainers",
-              TrainerMessage(silent, known));
+              std::move(message));
   finding.since_ns = first.task->last_time_ns;
   finding.step = first.task->last_step;
   finding.figures = {{"silent_tasks", static_cast<double>(silent.size()), "1"},
                      {"tasks", static_cast<double>(known), "1"},
                      {"silent_seconds", first.seconds, "s"},
                      {"limit", limit, "s"}};
+  for (const TaskWindow* task : lost) {
+    finding.BlameTask(*task, first.seconds, task->last_step);
+  }
+  if (together) return finding;
   for (const SilentTrainer& one : silent) {
     finding.BlameTask(*one.task, one.seconds, one.task->last_step);
   }

@@ -7,19 +7,21 @@
 // the longest time that a recorded checkpoint or evaluation blocked a step.
 //
 // Phases. After an event that begins compiling, checkpointing, evaluating, restoring or
-// initialising, with no step since, the limit is that of the phase: its own key, and for
-// checkpoints and evaluations not more than `factor` times the longest earlier one in this attempt.
+// initialising, with no step since, the limit is that of the phase: its own key. A phase that takes
+// long for its kind is PhaseLong before that.
 // Before the first step the limit is `startup`. Attempts and tasks that have ended do not stall.
 // Hosts with a silent agent do not count; if they are most of the hosts, the condition is not
 // judged.
 //
 // Suspects. In a collective all tasks wait for one, so the step alone does not show which. Each of
 // these signs adds to a task's score; a higher score is more suspect:
+//   8  the agent of its host fell silent when the job stopped: the host lost its power or network;
 //   4  its last step is lower than that of most (it never finished a step that the others did);
 //   2  its last row of any kind is older than those of most, by more than a step;
 //   1  its chips behave unlike most hosts' chips: idle while those spin, or the other way round;
 //   1  the cores of its host behave unlike most.
-// A sign that holds for half of the tasks or more does not count.
+// A sign that holds for half of the tasks or more does not count. Nor does a lower step, if several
+// hosts are one step behind and stopped with the rest.
 //
 // Reasons: StepStuck (rows still come, the step stays the same), NoRows, NoFirstStep; or
 // Initializing, Compiling, Restoring, Checkpointing, Evaluating, Preempted: that phase has taken
@@ -100,14 +102,7 @@ Limit LimitNow(const JobWindow& window, const Progress::Stalled& settings, int64
       limit.seconds = std::max(limit.seconds, Seconds(open.end_ns - since_ns) + usual);
     }
     if (!open.open() || open.start_ns < earliest_ns) continue;
-    double longest = 0;
-    const bool repeats = open.phase == Phase::kCheckpoint || open.phase == Phase::kEval;
-    for (const PhaseInterval& past : phases) {
-      if (!repeats || past.phase != open.phase || past.open()) continue;
-      longest = std::max(longest, Seconds(past.end_ns - past.start_ns));
-    }
-    double allowed = PhaseLimit(open.phase, settings);
-    if (longest > 0) allowed = std::min(allowed, settings.factor() * longest);
+    const double allowed = PhaseLimit(open.phase, settings);
     // The step itself follows the phase.
     const double seconds = Seconds(open.start_ns - since_ns) + std::max(usual, allowed);
     if (!limit.phase.has_value() || seconds > limit.seconds) {
@@ -138,6 +133,7 @@ std::string Percent(double share) { return absl::StrFormat("%.0f%%", 100 * share
 std::string DescribeFirst(const Suspect& suspect) {
   std::string text = absl::StrCat("; look at ", suspect.task->host);
   if (suspect.task->task.has_value()) absl::StrAppend(&text, " (task ", *suspect.task->task, ")");
+  if (suspect.agent_silent) absl::StrAppend(&text, ", whose agent fell silent with the job");
   if (suspect.behind) {
     absl::StrAppend(&text, ", which is at step ", suspect.task->last_step.value_or(-1));
   }
@@ -153,6 +149,12 @@ std::string DescribeFirst(const Suspect& suspect) {
   return text;
 }
 
+bool WithinOneStep(const std::vector<Suspect>& suspects, int64_t step) {
+  return std::all_of(suspects.begin(), suspects.end(), [&](const Suspect& suspect) {
+    return suspect.task->last_step.has_value() && *suspect.task->last_step >= step - 1;
+  });
+}
+
 std::string MessageOf(const Limit& limit, std::optional<int64_t> step, double seconds,
                       const std::vector<Suspect>& suspects) {
   std::string text =
@@ -164,16 +166,20 @@ std::string MessageOf(const Limit& limit, std::optional<int64_t> step, double se
   if (limit.phase.has_value()) absl::StrAppend(&text, " while ", PhaseName(*limit.phase));
   if (!suspects.empty() && suspects.front().score() > 0) {
     absl::StrAppend(&text, DescribeFirst(suspects.front()));
+  } else if (step.has_value() && suspects.size() > 1 && WithinOneStep(suspects, *step)) {
+    absl::StrAppend(&text, "; all tasks stopped within one step of it");
   }
   return text;
 }
 
 void AddEvidence(const std::vector<Suspect>& suspects, Finding* finding) {
   double behind = 0;
+  double silent = 0;
   double chips_idle = 0;
   double lowest = static_cast<double>(finding->step.value_or(0));
   for (const Suspect& suspect : suspects) {
     if (suspect.behind) ++behind;
+    if (suspect.agent_silent) ++silent;
     if (suspect.chips_busy < 0.1) ++chips_idle;
     if (suspect.task->last_step.has_value()) {
       lowest = std::min(lowest, static_cast<double>(*suspect.task->last_step));
@@ -184,6 +190,7 @@ void AddEvidence(const std::vector<Suspect>& suspects, Finding* finding) {
   finding->AddFigure("tasks", static_cast<double>(suspects.size()), "1");
   finding->AddFigure("tasks_behind", behind, "1");
   finding->AddFigure("lowest_step", lowest, "1");
+  finding->AddFigure("tasks_with_silent_agents", silent, "1");
   finding->AddFigure("tasks_with_idle_chips", chips_idle, "1");
   if (suspects.empty()) return;
   const Suspect& first = suspects.front();

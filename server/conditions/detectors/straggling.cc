@@ -18,13 +18,21 @@
 // comes late. A task is a straggler if it straggles in all of the newest `windows` windows. A host
 // straggles if one of its tasks does; the culprit is its worst task.
 //
+// A task that is late now and then does not move a median. If no task straggles, the newest 400
+// steps (fewer where there are many tasks) are counted instead. A step of a task is late if it is
+// later than k standard deviations of a usual task's steps, and than (min_ratio - 1) * T. A task is
+// late now and then if its late steps
+//   cost at least min_lost of T times all of its steps, and 3 times what they cost 3 of 4 tasks;
+//   came in 3 runs or more, over at least half of the steps, the newest within the last third;
+//   show in the barrier, as above.
+//
 // Score: (T + E_i) / T, the median over the windows: 1.3 is 30 % slower than the peers. NVIDIA
 // Resiliency Extension's score is its inverse (0.75 there is 1.33 here).
 //
 // Reasons: SlowCompute, SlowInput (the larger part of own time), LateAtBarrier, SlowSteps;
-// UnevenWork (info) if more than `uneven_share` of all hosts, and at least 3, are slow: that points
-// to stages or sequences of uneven length rather than to hardware. A culprit that straggled in
-// `chronic` other jobs or more is called chronic.
+// NowAndThen; UnevenWork (info) if more than `uneven_share` of all hosts, and at least 3, are slow:
+// that points to stages or sequences of uneven length rather than to hardware. A culprit that
+// straggled in `chronic` other jobs or more is called chronic.
 //
 // Needs 3 tasks and windows * window_steps steps, with one of the signals above. With step_time
 // alone nothing is judged while it is the same on all tasks. Limits: it does not show why a host is
@@ -41,6 +49,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +60,7 @@
 #include "proto/base/quantile.h"
 #include "server/conditions/detectors/detectors.h"
 #include "server/conditions/measures/lateness.h"
+#include "server/conditions/measures/lost_time.h"
 #include "server/conditions/measures/robust.h"
 
 namespace tacho::server::conditions {
@@ -65,6 +75,13 @@ constexpr double kMinSigma = 0.01;
 constexpr double kBarrierShare = 0.3;
 // Step times that differ by less end at one barrier.
 constexpr double kSameStepTimes = 0.02;
+
+// Steps that are counted for those that are late now and then; and how many values that may be.
+constexpr size_t kCountedSteps = 400;
+constexpr size_t kCountedValues = 50'000;
+constexpr size_t kLeastEpisodes = 3;
+// How much more a culprit must cost than three of four tasks.
+constexpr double kMoreThanOthers = 3;
 
 // One task over the newest windows.
 struct Straggler {
@@ -268,6 +285,74 @@ void AddFigures(const JobWindow& window, const Lateness& lateness,
       {"straggles_elsewhere", static_cast<double>(Elsewhere(window, hosts.front().host)), "1"}};
 }
 
+// In the barrier of its late steps, too, if that is recorded.
+bool LostInBarrier(const Lateness& lateness, const LostTime& lost) {
+  if (lateness.source != LatenessSource::kOwnTime) return true;
+  double shorter = 0;
+  double late = 0;
+  for (size_t step = lost.first_late; step <= lost.newest_late; ++step) {
+    const double wait = lateness.barrier.at(lost.task, step);
+    if (!std::isfinite(wait) || !(lateness.late.at(lost.task, step) > 0)) continue;
+    shorter += wait;
+    late += lateness.late.at(lost.task, step);
+  }
+  return late == 0 || shorter > kBarrierShare * late;
+}
+
+// Those that are late now and then, the most expensive first.
+std::vector<LostTime> FindNowAndThen(const Lateness& lateness,
+                                     const Progress::Straggling& settings) {
+  std::vector<LostTime> all = MeasureLostTime(lateness, settings.k(), settings.min_ratio() - 1);
+  if (all.size() < kMinTasks) return {};
+  std::vector<double> shares;
+  for (const LostTime& lost : all) shares.push_back(lost.share);
+  const double usual = Quantile(std::move(shares), 0.75);
+  const size_t steps = lateness.steps.size();
+  std::erase_if(all, [&](const LostTime& lost) {
+    return lost.share < settings.min_lost() || lost.share <= kMoreThanOthers * usual ||
+           lost.episodes < kLeastEpisodes || (lost.newest_late - lost.first_late) * 2 < steps ||
+           lost.newest_late * 3 < steps * 2 || !LostInBarrier(lateness, lost);
+  });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const LostTime& a, const LostTime& b) { return a.share > b.share; });
+  return all;
+}
+
+Finding DetectNowAndThen(const JobWindow& window, const Progress::Straggling& settings) {
+  const size_t least = settings.window_steps() * (settings.windows() + kEarlierWindows);
+  const size_t counted =
+      std::max(least, std::min(kCountedSteps, kCountedValues / window.tasks.size()));
+  const Lateness lateness = MeasureLateness(window, counted);
+  if (lateness.steps.size() < least || !(lateness.typical > 0)) return NotPresent();
+  const std::vector<LostTime> found = FindNowAndThen(lateness, settings);
+  if (found.empty()) return NotPresent();
+  const LostTime& first = found.front();
+  const TaskWindow& task = window.tasks[first.task];
+  Finding finding =
+      Present(Severity::kWarning, "NowAndThen",
+              absl::StrFormat(
+                  "%s%s is late now and then: in %d of %d steps, by %.3g s in all, %.0f%% of "
+                  "the time; judged by %s",
+                  task.host, task.task.has_value() ? absl::StrCat(" (task ", *task.task, ")") : "",
+                  first.late_steps, lateness.steps.size(), first.seconds, 100 * first.share,
+                  SourceWords(lateness.source)));
+  finding.step = lateness.steps[first.first_late];
+  finding.since_ns = TimeOfStep(window, first.task, *finding.step);
+  finding.figures = {{"peers_median", lateness.typical, "s"},
+                     {"late_steps", static_cast<double>(first.late_steps), "1"},
+                     {"steps", static_cast<double>(lateness.steps.size()), "1"},
+                     {"runs", static_cast<double>(first.episodes), "1"},
+                     {"seconds_lost", first.seconds, "s"},
+                     {"share_lost", first.share, "1"},
+                     {"threshold_share", settings.min_lost(), "1"}};
+  std::set<std::string> hosts;
+  for (const LostTime& lost : found) {
+    if (!hosts.insert(window.tasks[lost.task].host).second) continue;
+    finding.BlameTask(window.tasks[lost.task], 1 + lost.share, finding.step);
+  }
+  return finding;
+}
+
 }  // namespace
 
 Finding DetectStraggling(const JobWindow& window, const Progress::Straggling& settings) {
@@ -282,7 +367,7 @@ Finding DetectStraggling(const JobWindow& window, const Progress::Straggling& se
     return NotJudged();
   }
   const std::vector<Straggler> stragglers = FindStragglers(lateness, settings);
-  if (stragglers.empty()) return NotPresent();
+  if (stragglers.empty()) return DetectNowAndThen(window, settings);
   const std::vector<SlowHost> hosts = ByHost(window, stragglers);
   const Straggler& worst = hosts.front().worst;
 

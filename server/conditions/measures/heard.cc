@@ -1,6 +1,8 @@
 #include "server/conditions/measures/heard.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "proto/base/saturate.h"
 
@@ -24,6 +26,12 @@ bool Hosts::Heard(const std::string& host) const {
 bool Hosts::Unheard(const std::string& host) const {
   const HostWindow* found = Find(host);
   return found != nullptr && found->agent.has_value() && !Heard(host);
+}
+
+bool Hosts::FellSilentAt(const std::string& host, int64_t time_ns, double slack_seconds) const {
+  if (!Unheard(host)) return false;
+  const int64_t apart_ns = std::abs(Find(host)->agent->last_heard_ns - time_ns);
+  return Seconds(apart_ns) <= std::max(absl::ToDoubleSeconds(kAgentHeardWithin), slack_seconds);
 }
 
 int64_t Hosts::Corrected(const std::string& host, int64_t time_ns) const {

@@ -11,9 +11,7 @@
 
 namespace tacho::server::conditions {
 
-// An agent is silent after this long without a message: it sends figures of its host every few
-// seconds, whatever trainers do.
-inline constexpr absl::Duration kAgentHeardWithin = absl::Minutes(1);
+using ingest::kAgentHeardWithin;
 
 // Refers to the window, which must outlive it.
 class Hosts {
@@ -24,6 +22,9 @@ class Hosts {
   bool Heard(const std::string& host) const;
   // The host has an agent that is silent. A host without a known agent is neither.
   bool Unheard(const std::string& host) const;
+  // Its agent is silent, and sent its last message within a minute or `slack_seconds` of then: a
+  // host that lost its power falls silent with its trainers.
+  bool FellSilentAt(const std::string& host, int64_t time_ns, double slack_seconds) const;
   // Converts a time by a host's clock to the collector's clock.
   int64_t Corrected(const std::string& host, int64_t time_ns) const;
 

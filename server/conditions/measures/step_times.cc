@@ -15,8 +15,6 @@
 namespace tacho::server::conditions {
 namespace {
 
-// The pace of a task comes from this many newest rows; older ones may have been thinned out.
-constexpr size_t kPaceRows = 512;
 // A step that a checkpoint or an evaluation took this share of does not count.
 constexpr double kOverheadShare = 0.1;
 
@@ -134,25 +132,26 @@ double MedianSeconds(const std::vector<StepTime>& steps) {
 }
 
 double ProgressInterval(const JobWindow& window) {
-  const PhaseCover phases(FindPhases(window));
-  std::vector<double> intervals;
-  double first = 0;
-  for (const TaskWindow* task : SomeTasks(window)) {
-    const std::vector<Point>& points = StepTrack(*task)->points;
-    const size_t begin = points.size() > kPaceRows ? points.size() - kPaceRows : 0;
-    const int64_t since = window.attempt_started_ns;
-    if (since > 0 && points.front().time_ns > since) {
-      first = std::max(first, Seconds(points.front().time_ns - since));
-    }
-    for (size_t i = begin + 1; i < points.size(); ++i) {
-      if (points[i].step <= points[i - 1].step) continue;
-      if (phases.Covers(points[i - 1].time_ns, points[i].time_ns)) continue;
-      intervals.push_back(Seconds(points[i].time_ns - points[i - 1].time_ns));
-    }
+  std::vector<const TaskWindow*> able;
+  for (const TaskWindow& task : window.tasks) {
+    if (task.pace.Best() != nullptr) able.push_back(&task);
   }
-  const size_t tasks = std::min(kStepTimeTasks, std::max<size_t>(1, window.tasks.size()));
-  if (intervals.size() < 3 * tasks) intervals.push_back(first);
-  return Quantile(std::move(intervals), 0.99);
+  const size_t measured = std::min(kStepTimeTasks, able.size());
+  std::vector<CountedInterval> intervals;
+  for (size_t i = 0; i < measured; ++i) {
+    able[i * able.size() / measured]->pace.Best()->AppendTo(&intervals);
+  }
+  size_t known = 0;
+  for (const CountedInterval& interval : intervals) known += interval.count;
+  if (known < 3 * std::min(kStepTimeTasks, std::max<size_t>(1, window.tasks.size()))) {
+    double first = 0;
+    for (const TaskWindow& task : window.tasks) {
+      if (!task.last_step.has_value() || window.attempt_started_ns <= 0) continue;
+      first = std::max(first, Seconds(task.first_step_time_ns - window.attempt_started_ns));
+    }
+    intervals.push_back({first, 1});
+  }
+  return QuantileOf(std::move(intervals), 0.99);
 }
 
 }  // namespace tacho::server::conditions

@@ -35,10 +35,11 @@ std::vector<StepTime> NewestOf(const std::vector<StepTime>& steps, int64_t now_n
 // Their median; 0 if there are none.
 double MedianSeconds(const std::vector<StepTime>& steps);
 
-// The time between rows with a new step: the 0.99-quantile over the newest rows, in seconds,
-// without rows that have a phase between them. It is longer than a step if not every step has a
-// row. With fewer than 3 such rows for each measured task, the time from the start of the attempt
-// to the first row counts too. 0 if nothing is known.
+// The time between rows with a new step: the 0.99-quantile over the newest 512 rows or more of each
+// measured task (task_pace.h), in seconds, without rows that have a phase between them. It is
+// longer than a step if not every step has a row. With fewer than 3 such rows for each measured
+// task, the time from the start of the attempt to the first row with a step counts too. 0 if
+// nothing is known.
 double ProgressInterval(const JobWindow& window);
 
 // The track that shows a task's steps best: that of step_time, or else the longest one; nullptr if

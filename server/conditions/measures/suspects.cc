@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -68,6 +69,35 @@ void ForgetIfCommon(std::vector<Suspect>* suspects, bool Suspect::*mark) {
   for (Suspect& suspect : *suspects) suspect.*mark = false;
 }
 
+// When a job is killed, the rows of its last step come from some tasks and not from others. Several
+// hosts that are one step behind, and stopped with the rest, show nothing.
+void ForgetIfWithinOneStep(double step, std::vector<Suspect>* suspects) {
+  std::set<std::string> behind;
+  for (const Suspect& suspect : *suspects) {
+    if (!suspect.behind) continue;
+    if (suspect.stopped_first ||
+        static_cast<double>(suspect.task->last_step.value_or(-1)) < step - 1)
+      return;
+    behind.insert(suspect.task->host);
+  }
+  if (behind.size() < 2) return;
+  for (Suspect& suspect : *suspects) suspect.behind = false;
+}
+
+// A host that lost its power says nothing of its tasks; that its agent fell silent with them does.
+void AddSilentHosts(const JobWindow& window, const Hosts& hosts, int64_t since_ns,
+                    double interval_seconds, std::vector<Suspect>* suspects) {
+  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+  std::vector<Suspect> silent;
+  for (const TaskWindow& task : window.tasks) {
+    if (!task.lives() || !hosts.FellSilentAt(task.host, since_ns, 2 * interval_seconds)) continue;
+    silent.push_back(
+        {.task = &task, .chips_busy = kUnknown, .cpu_busy = kUnknown, .agent_silent = true});
+  }
+  if (silent.size() * 2 >= suspects->size()) return;
+  suspects->insert(suspects->end(), silent.begin(), silent.end());
+}
+
 }  // namespace
 
 std::vector<Suspect> FindSuspects(const JobWindow& window,
@@ -99,12 +129,14 @@ std::vector<Suspect> FindSuspects(const JobWindow& window,
     suspect.cpu_busy = cpu.value();
     suspects.push_back(suspect);
   }
+  ForgetIfWithinOneStep(step, &suspects);
   MarkDiffering(&suspects, &Suspect::chips_busy, &Suspect::chips_differ, kChipsDiffer);
   MarkDiffering(&suspects, &Suspect::cpu_busy, &Suspect::cpu_differs, kCpuDiffers);
   for (bool Suspect::*mark :
        {&Suspect::behind, &Suspect::stopped_first, &Suspect::chips_differ, &Suspect::cpu_differs}) {
     ForgetIfCommon(&suspects, mark);
   }
+  AddSilentHosts(window, hosts, since_ns, interval_seconds, &suspects);
   std::stable_sort(suspects.begin(), suspects.end(), [](const Suspect& a, const Suspect& b) {
     return std::make_tuple(-a.score(), a.task->last_step.value_or(-1), a.task->last_time_ns) <
            std::make_tuple(-b.score(), b.task->last_step.value_or(-1), b.task->last_time_ns);

@@ -18,15 +18,18 @@ struct Suspect {
   double cpu_busy = 0;         // NaN if unknown.
   bool chips_differ = false;
   bool cpu_differs = false;
+  bool agent_silent = false;  // The agent of its host fell silent at the same time.
 
   int score() const {
-    return 4 * static_cast<int>(behind) + 2 * static_cast<int>(stopped_first) +
-           static_cast<int>(chips_differ) + static_cast<int>(cpu_differs);
+    return 8 * static_cast<int>(agent_silent) + 4 * static_cast<int>(behind) +
+           2 * static_cast<int>(stopped_first) + static_cast<int>(chips_differ) +
+           static_cast<int>(cpu_differs);
   }
 };
 
-// Looks at `tasks`. The job has stood still since `since_ns`; normally its rows are
-// `interval_seconds` apart. The most suspect first: by score, then step, then time of its last row.
+// Looks at `tasks`, and at tasks whose agent fell silent when the job did. The job has stood still
+// since `since_ns`; normally its rows are `interval_seconds` apart. The most suspect first: by
+// score, then step, then time of its last row.
 std::vector<Suspect> FindSuspects(const JobWindow& window,
                                   const std::vector<const TaskWindow*>& tasks, const Hosts& hosts,
                                   int64_t since_ns, double interval_seconds);

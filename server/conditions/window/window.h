@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "server/conditions/window/signal.h"
+#include "server/conditions/window/task_pace.h"
 #include "server/ingest/agent_ledger.h"
 
 namespace tacho::server::conditions {
@@ -47,9 +48,11 @@ struct TaskWindow {
   int64_t first_time_ns = 0;
   int64_t last_time_ns = 0;
   std::optional<int64_t> last_step;
-  int64_t last_step_time_ns = 0;  // When a row first had last_step.
-  bool ended = false;             // An event said so, and its rows do not contradict.
-  bool imported = false;          // Nothing but an import sends for its host.
+  int64_t last_step_time_ns = 0;   // When a row first had last_step.
+  int64_t first_step_time_ns = 0;  // Of its first row with a step.
+  TaskPace pace;                   // Of its rows with a new step.
+  bool ended = false;              // An event said so, and its rows do not contradict.
+  bool imported = false;           // Nothing but an import sends for its host.
 
   // Whether a process may be behind it. Without one it is neither silent nor slow.
   bool lives() const { return !ended && !imported; }

@@ -12,6 +12,7 @@
 #include "proto/base/stale_marker.h"
 #include "proto/base/task_end.h"
 #include "server/conditions/window/window_builder_state.h"
+#include "server/phases/phases.h"
 
 namespace tacho::server::conditions {
 namespace {
@@ -22,6 +23,9 @@ constexpr size_t kMaxTaskEnds = 65'536;
 constexpr int64_t kRowsAfterEndNs = 60'000'000'000;
 // The same for a row with a new step, which only a trainer writes: it began again.
 constexpr int64_t kStepsAfterEndNs = 1'000'000'000;
+
+// An event that explains the time before a row comes within this time of the row.
+constexpr int64_t kEventsComeWithinNs = 10'000'000'000;
 
 // So long a task may prepare its first row: compiling and restoring take tens of minutes. After
 // that it is taken for one whose end was lost.
@@ -48,6 +52,9 @@ void NoteRow(int64_t time_ns, int64_t step, TaskWindow* task) {
   if (task->first_time_ns == 0 || time_ns < task->first_time_ns) task->first_time_ns = time_ns;
   task->last_time_ns = std::max(task->last_time_ns, time_ns);
   if (step == kNoPointStep) return;
+  if (task->first_step_time_ns == 0 || time_ns < task->first_step_time_ns) {
+    task->first_step_time_ns = time_ns;
+  }
   if (task->last_step == step) {
     task->last_step_time_ns = std::min(task->last_step_time_ns, time_ns);
   } else if (!task->last_step || time_ns > task->last_step_time_ns ||
@@ -75,9 +82,11 @@ void WindowBuilder::AddRows(const storage::Layout& layout,
     job = FindOrAddJob(source.job, NewestTime(entries));
     if (job == nullptr || !EnterAttempt(layout.attempt, job)) return;
     task = FindOrAddTask(source.task, source.host, job);
+    RowPace& pace = task->pace.Of(layout.id);
     for (const storage::RowsEntry& rows : entries) {
       for (size_t row = 0; row < rows.rows; ++row) {
         NoteRow(rows.Time(row), rows.Step(row), task);
+        if (rows.Step(row) != kNoPointStep) pace.Note(rows.Time(row), rows.Step(row));
         job->last_ns = std::max(job->last_ns, rows.Time(row));
       }
     }
@@ -133,6 +142,32 @@ void WindowBuilder::AddSamples(const storage::Series& series, uint32_t attempt,
     if (target.track == nullptr) continue;
     if (target.factor != 1) point.value *= target.factor;
     Add(target, most, 1, point);
+  }
+}
+
+void WindowBuilder::TakePace(const storage::Series& series, uint32_t attempt, RowPace pace) {
+  const auto found = jobs_.find(series.source->job);
+  if (found == jobs_.end() || !found->second->entered) return;
+  JobState* const job = found->second.get();
+  if (job->window.attempt != attempt) return;
+  FindOrAddTask(series.source->task, series.source->host, job)->pace.TakeStored(std::move(pace));
+}
+
+void WindowBuilder::BreakPaces(absl::string_view job) {
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end()) return;
+  for (TaskWindow& task : found->second->window.tasks) task.pace.Break();
+}
+
+void WindowBuilder::SettlePaces(JobWindow* window) {
+  const auto waits = [](const TaskWindow& task) { return task.pace.waits(); };
+  if (std::none_of(window->tasks.begin(), window->tasks.end(), waits)) return;
+  phases::PhasePairs pairs;
+  for (const WindowEvent& event : window->events) pairs.Add(event.kind, event.time_ns, event.task);
+  const phases::PhaseCover cover(pairs.Take());
+  const int64_t until_ns = window->now_ns - kEventsComeWithinNs;
+  for (TaskWindow& task : window->tasks) {
+    task.pace.Settle(until_ns, [&](int64_t from, int64_t to) { return cover.Covers(from, to); });
   }
 }
 
@@ -380,6 +415,7 @@ void WindowBuilder::Visit(absl::string_view name, int64_t now_ns, const ingest::
     }
   }
   Rebalance(job);
+  SettlePaces(&window);
   BorrowHosts(now_ns, agents, &window);
   FindEnds(now_ns, job);
   visit(window);

@@ -73,6 +73,11 @@ class WindowBuilder {
   void AddRows(const storage::Layout& layout, std::span<const storage::RowsEntry> entries);
   // Adds samples of one series and attempt, ascending by time, when the store fills a window.
   void AddSamples(const storage::Series& series, uint32_t attempt, absl::Span<const Point> points);
+  // The pace of rows that AddSamples() got of this series: they come series by series, so that the
+  // order of rows is lost.
+  void TakePace(const storage::Series& series, uint32_t attempt, RowPace pace);
+  // Rows of the job were missed.
+  void BreakPaces(absl::string_view job);
   void AddEvent(const storage::Event& event);
   // The meaning of the series; nullopt: none, and AddSamples() ignores it.
   std::optional<SignalMatch> Meaning(const storage::Series& series);
@@ -126,6 +131,8 @@ class WindowBuilder {
   void ShrinkTracks(size_t most, Tracks* tracks);
   void Uncount(const Tracks& tracks, uint64_t* of_job);
   static void SortTasks(JobState* job);
+  // Counts the intervals between rows whose events must be there by now.
+  static void SettlePaces(JobWindow* window);
   // Requires hosts in the window.
   static void FindEnds(int64_t now_ns, JobState* job);
   // Whether a task of a job, some of whose tasks have ended, may still run.

@@ -80,13 +80,14 @@ void ToProto(const goodput::JobGoodput& goodput, bool totals_only, v1::GoodputRe
 
 absl::Status GetGoodput(const storage::Store& store, const v1::GoodputRequest& request,
                         const conditions::SignalNames& names, absl::Time now,
-                        const QueryControl& control, v1::GoodputResponse* response) {
+                        const QueryControl& control, v1::GoodputResponse* response,
+                        const goodput::AgentReports& reports) {
   if (request.job().empty()) return errors::InvalidFieldError("job", "is required");
   if (request.max_spans() > kMaxLedgerSpans) {
     return errors::InvalidFieldError("max_spans", absl::StrCat("is at most ", kMaxLedgerSpans));
   }
   const auto goodput =
-      goodput::GoodputOf(store, request.job(), names, now, control, request.max_spans());
+      goodput::GoodputOf(store, request.job(), names, now, control, request.max_spans(), reports);
   if (absl::IsNotFound(goodput.status())) return NoSuchJob(store, request.job());
   if (!goodput.ok()) return goodput.status();
   ToProto(*goodput, request.totals_only(), response);

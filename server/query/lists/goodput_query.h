@@ -20,7 +20,8 @@ inline constexpr uint32_t kMaxLedgerSpans = 10'000;
 //   NOT_FOUND         no such job; the text names the nearest names.
 absl::Status GetGoodput(const storage::Store& store, const v1::GoodputRequest& request,
                         const conditions::SignalNames& names, absl::Time now,
-                        const QueryControl& control, v1::GoodputResponse* response);
+                        const QueryControl& control, v1::GoodputResponse* response,
+                        const goodput::AgentReports& reports = nullptr);
 
 void ToProto(const goodput::StepFigures& figures, v1::StepFigures* proto);
 void ToProto(const goodput::JobGoodput& goodput, bool totals_only, v1::GoodputResponse* response);

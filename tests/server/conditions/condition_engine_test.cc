@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "server/conditions/condition_families.h"
+#include "server/conditions/measures/step_times.h"
 #include "tests/server/conditions/condition_engine_fixture.h"
 
 namespace tacho::server::conditions {
@@ -129,6 +130,37 @@ TEST_F(ConditionEngineTest, WindowsAreThereAgainAfterARestart) {
   RestartCollector({counter});
   Pass(absl::Seconds(10));
   EXPECT_EQ(points, 30u);
+}
+
+TEST_F(ConditionEngineTest, ThePaceOfRowsIsThereAgainAfterARestart) {
+  double interval = 0;
+  Detector detector;
+  detector.name = "Pace";
+  detector.detect = [&](const JobWindow& window) {
+    interval = ProgressInterval(window);
+    return NotPresent();
+  };
+  const auto step = [&](int steps) {
+    for (int i = 0; i < steps; ++i) {
+      Append("a", 0, step_++, 1);
+      now_ += absl::Seconds(3);
+    }
+  };
+  StartEngine({detector});
+  step(50);
+  storage::Event event;
+  event.source = {"a", 0, 0, "host-0"};
+  event.time_ns = absl::ToUnixNanos(now_);
+  event.kind = "checkpoint_started";
+  Append(event);
+  now_ += absl::Minutes(5);
+  event.time_ns = absl::ToUnixNanos(now_);
+  event.kind = "checkpoint_saved";
+  Append(event);
+  step(400);
+  RestartCollector({detector});
+  Pass(absl::Seconds(30));
+  EXPECT_EQ(interval, 3);
 }
 
 TEST_F(ConditionEngineTest, NothingIsRaisedUntilAgentsHadTimeToComeBack) {

@@ -85,9 +85,57 @@ TEST_F(ConditionStateTest, AnotherReasonOrCulpritIsTold) {
   At(10, Present());
   EXPECT_EQ(At(11, Present()), Change::kNone);
   EXPECT_EQ(At(12, Present(0, "Worse")), Change::kOther);
-  EXPECT_EQ(At(13, Present(0, "Worse", 4)), Change::kOther);
+  EXPECT_EQ(At(13, Present(0, "Worse", 4)), Change::kNone) << "the first culprit stays";
   EXPECT_EQ(state_.finding().reason, "Worse");
   EXPECT_EQ(state_.since_ns(), 0 * kSecond);
+}
+
+Finding Blames(const std::vector<std::pair<std::string, uint32_t>>& culprits) {
+  Finding finding = Present();
+  finding.culprits.clear();
+  for (const auto& [host, task] : culprits) {
+    Culprit culprit;
+    culprit.host = host;
+    culprit.task = task;
+    finding.culprits.push_back(culprit);
+  }
+  return finding;
+}
+
+std::string Named(const ConditionState& state) {
+  std::string text;
+  for (const Culprit& culprit : state.finding().culprits) {
+    text += culprit.host + "/" + std::to_string(*culprit.task) + " ";
+  }
+  return text;
+}
+
+TEST_F(ConditionStateTest, WhichOfEqualTasksIsWorstMakesNoOtherCulprit) {
+  At(0, Blames({{"h1", 8}}));
+  At(10, Blames({{"h1", 8}}));
+  for (int64_t i = 1; i < 8; ++i) {
+    EXPECT_EQ(At(10 + i, Blames({{"h1", 8 + static_cast<uint32_t>(i)}})), Change::kNone);
+    EXPECT_EQ(Named(state_), "h1/8 ");
+  }
+}
+
+TEST_F(ConditionStateTest, OfTwoThatTakeTurnsTheFirstStaysFirst) {
+  At(0, Blames({{"h1", 1}}));
+  At(10, Blames({{"h1", 1}}));
+  EXPECT_EQ(At(20, Blames({{"h2", 2}})), Change::kNone);
+  EXPECT_EQ(Named(state_), "h1/1 h2/2 ");
+  EXPECT_EQ(At(30, Blames({{"h2", 2}, {"h1", 1}})), Change::kNone);
+  EXPECT_EQ(Named(state_), "h1/1 h2/2 ");
+  EXPECT_EQ(At(600, Blames({{"h2", 2}})), Change::kNone);
+  EXPECT_EQ(At(631, Blames({{"h2", 2}})), Change::kOther) << "it has been well for ten minutes";
+  EXPECT_EQ(Named(state_), "h2/2 ");
+}
+
+TEST_F(ConditionStateTest, TasksOfOneHostThatAreNamedTogetherStayApart) {
+  At(0, Blames({{"h1", 1}, {"h1", 2}}));
+  At(10, Blames({{"h1", 1}, {"h1", 2}}));
+  At(11, Blames({{"h1", 2}, {"h1", 3}, {"h1", 1}}));
+  EXPECT_EQ(Named(state_), "h1/1 h1/2 h1/3 ");
 }
 
 TEST_F(ConditionStateTest, NothingIsRaisedOrClearedWhileItIsFrozen) {

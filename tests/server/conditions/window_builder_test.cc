@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "proto/base/stale_marker.h"
+#include "server/conditions/measures/step_times.h"
 
 namespace tacho::server::conditions {
 namespace {
@@ -61,6 +62,15 @@ class WindowBuilderTest : public testing::Test {
         *layout, {times, layout->has_steps ? steps : std::vector<int64_t>(), values});
     const storage::RowsEntry entry = *storage::DecodeRowsEntry(bytes);
     builder_.AddRows(*layout, {&entry, 1});
+  }
+
+  void AddPhase(int64_t second, const std::string& kind) {
+    storage::Event event;
+    event.source.job = "a";
+    event.source.task = 0;
+    event.kind = kind;
+    event.time_ns = second * kSecond;
+    builder_.AddEvent(event);
   }
 
   void EndTask(uint32_t task, int64_t second, const std::string& kind) {
@@ -325,6 +335,43 @@ TEST_F(SmallWindowBuilderTest, TenThousandTasksAreBoundedAndAllWatchedForSteps) 
   // Room for one more point each, and eight times as much for the first task.
   EXPECT_LE(builder_.stats().bytes, kJobBytes + 1000 * sizeof(Point) + 256 * sizeof(Point));
   EXPECT_GT(FindTrack(window.tasks[0].tracks, Signal::kLoss)->points.size(), 90u);
+}
+
+// A job of two tasks, beside so many series that none keeps more than the least number of points.
+TEST_F(SmallWindowBuilderTest, ThePaceOfAnOldJobIsThatOfItsRowsThoughMostPointsAreGone) {
+  for (uint32_t task = 0; task < 1000; ++task) Add(Layout("full", task, "h", {"loss"}), 1, 1, {1});
+  const auto* zero = Layout("a", 0, "h", {"loss"});
+  const auto* one = Layout("a", 1, "h", {"loss"});
+  constexpr int64_t kSteps = 2 * 3600 / 2;
+  for (int64_t step = 1; step <= kSteps; ++step) {
+    Add(zero, 2 * step, step, {1});
+    Add(one, 2 * step, step, {1});
+    if (step % 5 == 0) Window("a", 2 * step);
+  }
+  const JobWindow window = Window("a", 2 * kSteps + 60);
+  const std::vector<Point>& points = FindTrack(window.tasks[1].tracks, Signal::kLoss)->points;
+  ASSERT_LE(points.size(), 64u);
+  ASSERT_GT(points[points.size() / 4].time_ns - points.front().time_ns, 1200 * kSecond)
+      << "the window is thinned out";
+  EXPECT_EQ(ProgressInterval(window), 2);
+}
+
+TEST_F(WindowBuilderTest, ThePaceDoesNotCountWhatAnEventExplains) {
+  const auto* layout = Layout("a", 0, "h", {"loss"});
+  int64_t second = 0;
+  for (int64_t step = 1; step <= 200; ++step) {
+    if (step % 20 == 0) {
+      AddPhase(second, "checkpoint_started");
+      second += 60;
+      Add(layout, second + 2, step, {1});  // Its event comes a little later.
+      Window("a", second + 3);
+      AddPhase(second, "checkpoint_saved");
+    } else {
+      Add(layout, second + 2, step, {1});
+    }
+    Window("a", second += 2);
+  }
+  EXPECT_EQ(ProgressInterval(Window("a", second + 60)), 2);
 }
 
 TEST_F(SmallWindowBuilderTest, ManySeriesShareWhatFewHad) {

@@ -91,6 +91,28 @@ class GoodputJobTest : public query::QueryStoreFixture {
   }
 };
 
+TEST_F(GoodputJobTest, AHangWhoseAgentReportsIsStalledUntilItsTasksEnd) {
+  AppendSteps(0, 0, 0, 99);
+  const auto stalled = [&](const AgentReports& reports) {
+    const auto goodput =
+        GoodputOf(*store_, kJob, conditions::SignalNames(), absl::FromUnixNanos(At(1900)),
+                  query::QueryControl(), /*max_spans=*/0, reports);
+    EXPECT_TRUE(goodput.ok()) << goodput.status();
+    return std::make_pair(Seconds(goodput->total, GoodputBucket::kStalled),
+                          Seconds(goodput->total, GoodputBucket::kDown));
+  };
+  const auto silent = [](const std::string&) { return false; };
+  const auto reports = [](const std::string& host) { return !host.empty(); };
+  EXPECT_EQ(stalled(silent).first, 0);
+  EXPECT_NEAR(stalled(silent).second, 1801, 1);
+  EXPECT_NEAR(stalled(reports).first, 1800, 1);
+  EXPECT_EQ(stalled(reports).second, 0);
+  AppendEvent("exited", 105, 0, 0);
+  EXPECT_NEAR(stalled(reports).first, 1800, 1) << "task 1 lives";
+  AppendEvent("exited", 105, 0, 1);
+  EXPECT_EQ(stalled(reports).first, 0);
+}
+
 TEST_F(GoodputJobTest, ALedgerOfTwoAttempts) {
   AppendTwoAttempts();
   const JobGoodput goodput = Goodput(5000);

@@ -63,6 +63,65 @@ TEST(LedgerTest, ACheckpointThatNoStepPassesBlocksAndOneThatStepsPassDoesNot) {
   EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kProductiveStep), 10);
 }
 
+// Steps of a second until 20 s, then a checkpoint of six minutes. A row of a step that was done
+// before comes a little after the event.
+LedgerJob WithARowInACheckpoint() {
+  LedgerJob job = Stepping(0, 21);
+  job.attempts[0].phases = {
+      {phases::Phase::kCheckpoint, 20 * kSecond + kSecond / 10, 380 * kSecond}};
+  job.rows[0].push_back({.time_ns = 20 * kSecond + kSecond * 7 / 10, .step = 21});
+  for (int64_t i = 0; i < 10; ++i) {
+    job.rows[0].push_back({.time_ns = (381 + i) * kSecond, .step = 22 + i});
+  }
+  job.attempts[0].last_ns = job.now_ns = 390 * kSecond;
+  return job;
+}
+
+TEST(LedgerTest, ARowThatComesAfterItsCheckpointBeganMakesItNoStall) {
+  const LedgerMaker maker = WithARowInACheckpoint().Make({.max_spans = 100});
+  EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kStalled), 0);
+  EXPECT_NEAR(static_cast<double>(Seconds(maker.total(), GoodputBucket::kCheckpoint)), 359, 1);
+  EXPECT_EQ(Sum(maker.total()), 390 * kSecond);
+  int64_t laid = 0;
+  for (const BucketSpan& span : maker.bucket_spans()) laid += span.ns();
+  EXPECT_EQ(laid, 390 * kSecond);
+}
+
+TEST(LedgerTest, TheSameWhileTheCheckpointGoesOn) {
+  LedgerJob job = WithARowInACheckpoint();
+  job.rows[0].resize(22);
+  job.attempts[0].phases[0].end_ns = phases::kStillOpen;
+  job.attempts[0].last_ns = job.now_ns = 320 * kSecond;
+  const LedgerMaker maker = job.Make();
+  EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kStalled), 0);
+  EXPECT_NEAR(static_cast<double>(Seconds(maker.total(), GoodputBucket::kCheckpoint)), 298, 2);
+  EXPECT_EQ(Sum(maker.total()), maker.total().wall_ns());
+}
+
+TEST(LedgerTest, ACheckpointBesideStepsExplainsNoLaterStall) {
+  LedgerJob job = Stepping(0, 61);
+  job.attempts[0].phases = {{phases::Phase::kCheckpoint, 10 * kSecond + 1, phases::kStillOpen},
+                            {phases::Phase::kCheckpoint, 20 * kSecond + 1, 50 * kSecond}};
+  job.rows[0].push_back({.time_ns = 360 * kSecond, .step = 61});
+  job.attempts[0].last_ns = job.now_ns = 360 * kSecond;
+  const LedgerMaker maker = job.Make();
+  EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kStalled), 299);
+  EXPECT_LE(Seconds(maker.total(), GoodputBucket::kCheckpoint), 1);
+}
+
+TEST(LedgerTest, AHangIsStalledWhileItsProcessesLiveAndDownOtherwise) {
+  LedgerJob job = Stepping(0, 61);
+  job.now_ns = 60 * kSecond + 1800 * kSecond;
+  EXPECT_EQ(Seconds(job.Make().total(), GoodputBucket::kDown), 1800);
+  job.attempts[0].lives = true;
+  const LedgerMaker maker = job.Make();
+  EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kDown), 0);
+  EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kStalled), 1799);
+  EXPECT_EQ(Sum(maker.total()), 1860 * kSecond);
+  job.now_ns = 3 * 3600 * kSecond;
+  EXPECT_EQ(Seconds(job.Make().total(), GoodputBucket::kStalled), 0) << "nobody ended its record";
+}
+
 TEST(LedgerTest, AMissingEndIsTheNextStep) {
   LedgerJob job = Stepping(10, 6);
   job.attempts[0].phases = {{phases::Phase::kCompile, 2 * kSecond, phases::kStillOpen},

@@ -42,10 +42,11 @@ std::vector<const Descriptor*> MessagesOf(const Descriptor& section) {
 // Alerts, dashboards and stored events use these names.
 TEST(DetectorsTest, NoConditionIsLostOrRenamed) {
   const config::v1::Conditions config = Parsed("");
-  EXPECT_THAT(NamesOf(DetectorsOf(config.progress())),
-              IsSupersetOf({"Stalled", "Straggling", "InputBound", "LowUtilization",
-                            "SlowerThanBaseline", "ThroughputDropped", "TaskMissing", "AgentSilent",
-                            "TrainerSilent", "ClockSkewed", "DataLoss", "TrainerExited"}));
+  EXPECT_THAT(
+      NamesOf(DetectorsOf(config.progress())),
+      IsSupersetOf({"Stalled", "Straggling", "InputBound", "LowUtilization", "SlowerThanBaseline",
+                    "ThroughputDropped", "TaskMissing", "AgentSilent", "TrainerSilent",
+                    "ClockSkewed", "DataLoss", "TrainerExited", "PhaseLong"}));
   EXPECT_THAT(
       NamesOf(DetectorsOf(config.curves())),
       IsSupersetOf({"Diverged", "LossSpike", "Plateau", "Oscillating", "GradientExploding",

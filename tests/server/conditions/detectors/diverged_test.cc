@@ -30,6 +30,22 @@ TEST(DivergedTest, ANewestLossThatIsNanIsTold) {
   EXPECT_EQ(finding.culprits.at(0).metric, "loss");
 }
 
+TEST(DivergedTest, WhereAllTurnedNanAtOneStepNoneWasTheFirst) {
+  WindowOf window;
+  for (uint32_t task = 0; task < 4; ++task) {
+    std::vector<double> loss = LanguageLoss(60);
+    loss.push_back(kNan);
+    window.Add(task, Signal::kLoss, loss);
+  }
+  const Finding finding = DetectDiverged(window, Defaults());
+  ASSERT_TRUE(finding.present);
+  EXPECT_EQ(finding.message,
+            "loss became nan on all 4 tasks at step 60; none of them was the first");
+  ASSERT_EQ(finding.culprits.size(), 1u);
+  EXPECT_FALSE(finding.culprits[0].task.has_value());
+  EXPECT_EQ(finding.culprits[0].metric, "loss");
+}
+
 TEST(DivergedTest, OneBatchWithoutALossIsOverWithTheNext) {
   const std::vector<double> loss = With(LanguageLoss(100), 98, kNan);
   const Finding finding = DetectDiverged(WindowOf().Add(0, Signal::kLoss, loss), Defaults());

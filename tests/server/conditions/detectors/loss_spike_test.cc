@@ -36,6 +36,7 @@ TEST(LossSpikeTest, ThreeHighLossesAreOne) {
   const Finding finding = Detect(Raised(LanguageLoss(503), 500, 3, 1.5));
   ASSERT_TRUE(finding.present);
   EXPECT_EQ(finding.reason, "LossSpike");
+  EXPECT_EQ(finding.severity, Severity::kInfo) << "it may end by itself";
   EXPECT_EQ(finding.step, 500);
   EXPECT_GT(finding.culprits.at(0).score, 6);
 }
@@ -55,7 +56,9 @@ TEST(LossSpikeTest, IsOverWhenTheLossIsBack) {
 }
 
 TEST(LossSpikeTest, SaysThatTheLossDoesNotRecover) {
-  EXPECT_EQ(Detect(Raised(LanguageLoss(600), 500, 100, 2)).reason, "LossSpikeNotRecovered");
+  const Finding finding = Detect(Raised(LanguageLoss(600), 500, 100, 2));
+  EXPECT_EQ(finding.reason, "LossSpikeNotRecovered");
+  EXPECT_EQ(finding.severity, Severity::kWarning);
   EXPECT_FALSE(Detect(Raised(LanguageLoss(1000), 500, 500, 2)).present) << "the new level";
 }
 
@@ -65,6 +68,28 @@ TEST(LossSpikeTest, ARestartOfTheLearningRateExplainsAJump) {
   WindowOf window;
   window.Add(0, Signal::kLoss, loss).Add(0, Signal::kLearningRate, rate);
   EXPECT_FALSE(DetectLossSpike(window, Defaults()).present);
+}
+
+TEST(LossSpikeTest, ARateThatIsRecordedALittleLaterExplainsItToo) {
+  const std::vector<double> loss = Raised(LanguageLoss(520), 500, 20, 2);
+  std::vector<double> rate = Curved(52, [](double i) { return i < 51 ? 1e-5 : 1e-3; });
+  WindowOf window;
+  window.Add(0, Signal::kLoss, loss).Add(0, Signal::kLearningRate, rate, /*every=*/10);
+  EXPECT_FALSE(DetectLossSpike(window, Defaults()).present);
+}
+
+TEST(LossSpikeTest, JumpsAtRegularDistancesAreSwings) {
+  std::vector<double> loss = LanguageLoss(1000);
+  for (size_t at = 500; at < 1000; at += 80) loss = Raised(loss, at, 15, 2);
+  const auto until = [&](int64_t n) { return Detect({loss.begin(), loss.begin() + n}).present; };
+  EXPECT_TRUE(until(510));
+  EXPECT_TRUE(until(590));
+  EXPECT_FALSE(until(750)) << "the fourth";
+  EXPECT_FALSE(until(830));
+  // One that comes out of turn is none of them.
+  std::vector<double> other = LanguageLoss(1000);
+  for (const size_t at : {400, 480, 560, 900}) other = Raised(other, at, 15, 2);
+  EXPECT_TRUE(Detect({other.begin(), other.begin() + 910}).present);
 }
 
 TEST(LossSpikeTest, SeesSpikesOfNegativeLosses) {

@@ -72,6 +72,35 @@ TEST(MemoryLeakTest, IsCriticalIfLittleTimeIsLeft) {
   EXPECT_EQ(finding.severity, Severity::kCritical);
 }
 
+// A cache that fills within the first hours, to 60 of 80 GiB.
+TEST(MemoryLeakTest, MemoryThatFillsAndLevelsOffIsNeverCritical) {
+  int present = 0;
+  for (double until = 900; until <= 4 * 3600; until += 100) {
+    const auto filling = [](double t) { return 60 * kGiB * (1 - std::exp(-t / 1500)); };
+    const Finding finding = DetectMemoryLeak(ChipWith(until, filling), Defaults());
+    EXPECT_NE(finding.present && finding.severity == Severity::kCritical, true) << until;
+    present += finding.present ? 1 : 0;
+    // The same, but the cache is full at once.
+    const auto stops = [](double t) { return std::min(50.0, 20 + t / 100) * kGiB; };
+    const Finding linear = DetectMemoryLeak(ChipWith(until, stops), Defaults());
+    EXPECT_FALSE(linear.present && linear.severity == Severity::kCritical) << until;
+  }
+  EXPECT_LE(present, 2) << "growth that slows down is told from a leak";
+}
+
+TEST(MemoryLeakTest, SeesALeakBelowLongTeethAfterAFewOfThem) {
+  // Teeth of 20 minutes and 20 GiB, whose troughs rise by 1 GiB each.
+  const auto teeth = [](double t) {
+    return 20 * kGiB + std::floor(t / 1200) * kGiB + 20 * kGiB * std::fmod(t, 1200) / 1200;
+  };
+  EXPECT_FALSE(DetectMemoryLeak(ChipWith(3600, teeth), Defaults()).present);
+  const Finding finding = DetectMemoryLeak(ChipWith(8.5 * 1200, teeth), Defaults());
+  ASSERT_TRUE(finding.present);
+  EXPECT_EQ(finding.severity, Severity::kWarning);
+  // At 48 GiB at the peak, 32 GiB are left: 32 teeth.
+  EXPECT_NEAR(finding.figures[3].value, 32 * 1200, 3 * 1200);
+}
+
 TEST(MemoryLeakTest, SeesALeakBelowTheTeethOfCheckpoints) {
   const auto window = ChipWith(7200, [](double t) {
     const double tooth = std::fmod(t, 120) < 30 ? 6 * kGiB : 0;

@@ -1,10 +1,12 @@
 // InputBound, LowUtilization, SlowerThanBaseline, ThroughputDropped.
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/conditions/detectors/detectors.h"
+#include "tests/server/conditions/detectors/curve_windows.h"
 #include "tests/server/conditions/settings.h"
 #include "tests/support/synthetic_window.h"
 
@@ -135,6 +137,47 @@ TEST(ThroughputDroppedTest, TellsSinceWhichStep) {
   EXPECT_EQ(DetectThroughputDropped(At(760, options, {slow}), Defaults()).reason, "StepTime");
   options.omit = {Signal::kTokens, Signal::kStepTime};
   EXPECT_EQ(DetectThroughputDropped(At(760, options, {slow}), Defaults()).reason, "StepTime");
+}
+
+// A step every 10 s, for hours.
+std::vector<double> Steps(double hours, const std::function<double(double minute)>& seconds,
+                          uint64_t seed = 1) {
+  return Noisy(Curved(static_cast<size_t>(hours * 360), [&](double i) { return seconds(i / 6); }),
+               0.02, seed);
+}
+
+TEST(ThroughputDroppedTest, ASlowDriftIsTold) {
+  const auto drifting = [](double minute) { return 1 + 0.001 * minute; };
+  const auto steady = [](double) { return 0.5; };
+  WindowOf window;
+  for (uint32_t task = 0; task < 4; ++task) {
+    window.Add(task, Signal::kStepTime, Steps(3, drifting, task), /*every=*/10);
+    window.Add(task, Signal::kCompute,
+               task == 2 ? Steps(3, drifting, task) : Steps(3, steady, task), /*every=*/10);
+  }
+  const Finding finding = DetectThroughputDropped(window, Defaults());
+  ASSERT_TRUE(finding.present);
+  EXPECT_EQ(finding.reason, "Drift");
+  EXPECT_NEAR(finding.figures[0].value, 1.18, 0.02);
+  ASSERT_EQ(finding.culprits.size(), 1u);
+  EXPECT_EQ(finding.culprits[0].task, 2u);
+}
+
+TEST(ThroughputDroppedTest, NoiseAChangeAndHalfAnHourAreNoDrift) {
+  const auto judge = [](const std::vector<double>& steps) {
+    return DetectThroughputDropped(WindowOf().Add(0, Signal::kStepTime, steps, /*every=*/10),
+                                   Defaults());
+  };
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    EXPECT_FALSE(judge(Steps(
+                           6, [](double) { return 1; }, seed))
+                     .present)
+        << seed;
+  }
+  const Finding change = judge(Steps(3, [](double minute) { return minute < 90 ? 1 : 1.3; }));
+  EXPECT_EQ(change.reason, "StepTime");
+  EXPECT_NE(judge(Steps(0.5, [](double minute) { return 1 + 0.004 * minute; })).reason, "Drift");
+  EXPECT_FALSE(judge(Steps(6, [](double minute) { return 1.5 - 0.001 * minute; })).present);
 }
 
 TEST(ThroughputDroppedTest, LongerStepsOfMoreTokensAreNoDrop) {

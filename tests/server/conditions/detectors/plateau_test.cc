@@ -103,6 +103,21 @@ TEST(OscillatingTest, SeesALossThatSwings) {
   }
 }
 
+TEST(OscillatingTest, SeesLongPeriodsToo) {
+  for (const double period : {40.0, 80.0, 200.0}) {
+    const std::vector<double> loss = Noisy(
+        Curved(1600, [&](double i) { return 3 + 0.6 * std::sin(2 * M_PI * i / period); }), 0.05);
+    const Finding finding = DetectOscillating(WindowOf().Add(0, Signal::kLoss, loss), Defaults());
+    ASSERT_TRUE(finding.present) << period;
+    EXPECT_NEAR(finding.figures[3].value, period, 16) << finding.message;
+  }
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const std::vector<double> falling = LanguageLoss(1700, 0.3, seed);
+    EXPECT_FALSE(DetectOscillating(WindowOf().Add(0, Signal::kLoss, falling), Defaults()).present)
+        << seed;
+  }
+}
+
 TEST(OscillatingTest, NoiseDriftAndSingleSpikesAreNone) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     const std::vector<double> white = Noisy(std::vector<double>(96, 1), 0.3, seed);

@@ -39,6 +39,54 @@ TEST(ReplicaDisagreementTest, NamesTheMinority) {
   EXPECT_EQ(finding.culprits[0].score, 5);
 }
 
+TEST(ReplicaDisagreementTest, ItsTextShowsWhatDiffers) {
+  const Finding finding = DetectReplicaDisagreement(
+      Fleet(8, [](uint32_t task, double i) { return task == 5 && i >= 45 ? 1e-9 : 0; }),
+      Defaults());
+  const std::string& text = finding.message;
+  const size_t is = text.find(" is ") + 4;
+  const size_t have = text.find(" tasks have ") + 12;
+  EXPECT_NE(text.substr(is, text.find(' ', is) - is),
+            text.substr(have, text.find(';', have) - have))
+      << text;
+}
+
+// Losses that are averaged over the replicas, but for one from a step on.
+WindowOf Losses(uint32_t tasks, const std::function<double(uint32_t task, double step)>& off) {
+  WindowOf window;
+  for (uint32_t task = 0; task < tasks; ++task) {
+    window.Add(task, Signal::kLoss,
+               Curved(60, [&](double i) { return 3 + 1 / (1 + i) + off(task, i); }));
+  }
+  return window;
+}
+
+TEST(ReplicaDisagreementTest, LossesThatWereEqualAndAreNoMoreDisagree) {
+  const auto one = [](uint32_t odd) {
+    return Losses(8, [odd](uint32_t task, double i) { return task == odd && i >= 40 ? 1e-9 : 0; });
+  };
+  for (const uint32_t odd : {0u, 3u}) {
+    const Finding finding = DetectReplicaDisagreement(one(odd), Defaults());
+    ASSERT_TRUE(finding.present) << odd;
+    EXPECT_EQ(finding.reason, "LossesDiffer");
+    EXPECT_EQ(finding.severity, Severity::kWarning);
+    EXPECT_EQ(finding.step, 40);
+    ASSERT_EQ(finding.culprits.size(), 1u) << finding.message;
+    EXPECT_EQ(finding.culprits[0].task, odd);
+  }
+  EXPECT_FALSE(
+      DetectReplicaDisagreement(Losses(8, [](uint32_t, double) { return 0; }), Defaults()).present);
+  EXPECT_FALSE(DetectReplicaDisagreement(
+                   Losses(8, [](uint32_t task, double i) { return task * i * 1e-3; }), Defaults())
+                   .present)
+      << "each task has its own loss";
+  EXPECT_FALSE(
+      DetectReplicaDisagreement(
+          Losses(8, [](uint32_t task, double i) { return task == 1 && i == 40; }), Defaults())
+          .present)
+      << "they agree again";
+}
+
 TEST(ReplicaDisagreementTest, TwoTasksHaveNoMajority) {
   const Finding finding = DetectReplicaDisagreement(
       Fleet(2, [](uint32_t task, double) { return task == 1 ? 1 : 0; }), Defaults());

@@ -104,6 +104,35 @@ TEST(AgentSilentTest, DisconnectedOrNotHeard) {
   EXPECT_EQ(DetectAgentSilent(connected, Defaults()).reason, "NotHeard");
 }
 
+TEST(AgentSilentTest, AfterAPreemptionOrTheEndOfMostTasksSilenceIsNoAlarm) {
+  JobWindow window = At(400, {{.kind = FaultKind::kSilentAgent, .at_seconds = 300}});
+  ASSERT_TRUE(DetectAgentSilent(window, Defaults()).present);
+  JobWindow preempted = window;
+  AddEvent(&preempted, 305, "preempted");
+  EXPECT_FALSE(DetectAgentSilent(preempted, Defaults()).present);
+  AddEvent(&preempted, 320, "init_started");
+  EXPECT_TRUE(DetectAgentSilent(preempted, Defaults()).present) << "it runs again";
+  JobWindow late = window;
+  AddEvent(&late, 380, "preempted");
+  EXPECT_TRUE(DetectAgentSilent(late, Defaults()).present) << "they were silent before";
+  JobWindow ended = window;
+  for (size_t i = 0; i < 8; ++i) ended.tasks[i].ended = true;
+  EXPECT_FALSE(DetectAgentSilent(ended, Defaults()).present);
+}
+
+TEST(TrainerSilentTest, ThoseThatFellSilentTogetherAreNotTheFirst) {
+  const JobWindow window = At(600, {{.kind = FaultKind::kSilentTrainer, .at_seconds = 300}});
+  const Finding finding = DetectTrainerSilent(window, Defaults());
+  ASSERT_TRUE(finding.present);
+  EXPECT_THAT(finding.message, ::testing::HasSubstr("together"));
+  EXPECT_TRUE(finding.culprits.empty());
+  const JobWindow lost = At(600, {{.kind = FaultKind::kSilentTrainer, .at_seconds = 300},
+                                  {.kind = FaultKind::kSilentAgent, .host = 3, .at_seconds = 300}});
+  const Finding power = DetectTrainerSilent(lost, Defaults());
+  ASSERT_EQ(power.culprits.size(), 1u) << power.message;
+  EXPECT_EQ(power.culprits[0].host, "host0003");
+}
+
 TEST(AgentSilentTest, AllOfThemAreNotAHostsFault) {
   EXPECT_EQ(
       DetectAgentSilent(At(400, {{.kind = FaultKind::kSilentAgent, .at_seconds = 300}}), Defaults())

@@ -81,15 +81,82 @@ TEST(StalledTest, APhaseThatAnEventBeganHasItsOwnLimit) {
   EXPECT_TRUE(Stalled(ended)) << "the checkpoint has ended, the stall has not";
 }
 
-TEST(StalledTest, ACheckpointThatTakesFarLongerThanEarlierOnesIsAStall) {
+TEST(StalledTest, ACheckpointThatTakesFarLongerThanEarlierOnesIsNoStallYet) {
   const SyntheticFleet fleet({.tasks = 4}, {kHang});
   JobWindow window = fleet.At(900);
   AddEvent(&window, 200, "checkpoint_started");
   AddEvent(&window, 210, "checkpoint_saved");
   AddEvent(&window, 300, "checkpoint_started");
-  const Finding finding = DetectStalled(window, Defaults());
+  EXPECT_FALSE(Stalled(window));
+  const Finding finding = DetectPhaseLong(window, Defaults());
   ASSERT_TRUE(finding.present);
   EXPECT_EQ(finding.reason, "Checkpointing");
+  EXPECT_EQ(finding.severity, Severity::kWarning);
+  EXPECT_EQ(finding.since_ns, SyntheticFleet::Time(300));
+  EXPECT_TRUE(finding.culprits.empty());
+  window.now_ns = SyntheticFleet::Time(300 + 1900);
+  for (HostWindow& host : window.hosts) host.agent->last_heard_ns = window.now_ns;
+  EXPECT_TRUE(Stalled(window)) << "after half an hour";
+}
+
+TEST(PhaseLongTest, AFirstPhaseAndOneOfTheUsualLengthAreNotLong) {
+  const SyntheticFleet fleet({.tasks = 4, .events = false}, {kHang});
+  JobWindow window = fleet.At(900);
+  AddEvent(&window, 300, "checkpoint_started");
+  EXPECT_FALSE(DetectPhaseLong(window, Defaults()).judged) << "nobody knows how long they take";
+  JobWindow usual = fleet.At(360);
+  AddEvent(&usual, 100, "checkpoint_started");
+  AddEvent(&usual, 130, "checkpoint_saved");
+  AddEvent(&usual, 300, "checkpoint_started");
+  EXPECT_FALSE(DetectPhaseLong(usual, Defaults()).present);
+  EXPECT_TRUE(DetectPhaseLong(usual, With("factor: 1\nfloor: 10s")).present);
+}
+
+TEST(PhaseLongTest, ACheckpointBesideTheTrainingIsNotLong) {
+  const SyntheticFleet fleet({.tasks = 4, .events = false}, {});
+  JobWindow window = fleet.At(900);
+  AddEvent(&window, 100, "checkpoint_started");
+  AddEvent(&window, 105, "checkpoint_saved");
+  AddEvent(&window, 300, "checkpoint_started");
+  EXPECT_FALSE(DetectPhaseLong(window, Defaults()).present);
+}
+
+TEST(PhaseLongTest, NamesTheTasksThatAreStillInside) {
+  const SyntheticFleet fleet({.tasks = 4, .events = false}, {kHang});
+  JobWindow window = fleet.At(600);
+  const auto add = [&](uint32_t task, double seconds, const char* kind) {
+    AddEvent(&window, seconds, kind);
+    window.events.back().task = task;
+  };
+  for (uint32_t task = 0; task < 4; ++task) add(task, 100, "checkpoint_started");
+  for (uint32_t task = 0; task < 4; ++task) add(task, 120, "checkpoint_saved");
+  for (uint32_t task = 0; task < 4; ++task) add(task, 300, "checkpoint_started");
+  for (const uint32_t task : {0, 1, 3}) add(task, 321, "checkpoint_saved");
+  const Finding finding = DetectPhaseLong(window, Defaults());
+  ASSERT_TRUE(finding.present);
+  ASSERT_EQ(finding.culprits.size(), 1u);
+  EXPECT_EQ(finding.culprits[0].host, "host0002");
+}
+
+TEST(StalledTest, AHostThatLostItsPowerIsTheFirstSuspect) {
+  const SyntheticFleet fleet(
+      {.tasks = 8}, {kHang, {.kind = FaultKind::kSilentAgent, .host = 5, .at_seconds = 301}});
+  const Finding finding = DetectStalled(fleet.At(450), Defaults());
+  ASSERT_TRUE(finding.present);
+  ASSERT_FALSE(finding.culprits.empty());
+  EXPECT_EQ(finding.culprits[0].host, "host0005") << finding.message;
+}
+
+TEST(StalledTest, TasksThatStoppedWithinOneStepAreNotTheFirst) {
+  JobWindow window =
+      SyntheticFleet({.tasks = 8}, {{.kind = FaultKind::kDataStall, .at_seconds = 300}}).At(450);
+  for (const size_t task : {1, 4, 6}) --*window.tasks[task].last_step;
+  const Finding finding = DetectStalled(window, Defaults());
+  ASSERT_TRUE(finding.present);
+  EXPECT_THAT(finding.culprits, ::testing::IsEmpty()) << finding.message;
+  EXPECT_THAT(finding.message, ::testing::HasSubstr("within one step"));
+  window.tasks[4].last_step = *window.tasks[4].last_step - 5;
+  EXPECT_EQ(DetectStalled(window, Defaults()).culprits.at(0).host, "host0004");
 }
 
 TEST(StalledTest, AfterAPhaseThereIsTimeForAStep) {

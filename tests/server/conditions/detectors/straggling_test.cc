@@ -1,5 +1,7 @@
 
 #include <limits>
+#include <random>
+#include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -46,6 +48,54 @@ TEST(StragglingTest, OneSlowStepAndOneSlowWindowAreNot) {
   const JobWindow window = SyntheticFleet({.tasks = 16}, {kSlow}).At(316);
   EXPECT_TRUE(DetectStraggling(window, With("windows: 1")).present) << "one window is slow";
   EXPECT_FALSE(DetectStraggling(window, Defaults()).present);
+}
+
+TEST(StragglingTest, AHostThatIsSlowNowAndThenIsNamed) {
+  std::vector<Fault> bursts;  // 40 s of every 2 minutes.
+  for (double at = 300; at < 1200; at += 120) {
+    bursts.push_back({.kind = FaultKind::kSlowHost,
+                      .host = 5,
+                      .at_seconds = at,
+                      .until_seconds = at + 40,
+                      .amount = 0.6});
+  }
+  const SyntheticFleet fleet({.tasks = 16}, bursts, 1300);
+  EXPECT_FALSE(DetectStraggling(fleet.At(400), Defaults()).present) << "once may be chance";
+  const Finding finding = DetectStraggling(fleet.At(770), Defaults());
+  ASSERT_TRUE(finding.present);
+  EXPECT_EQ(finding.reason, "NowAndThen") << finding.message;
+  ASSERT_EQ(finding.culprits.size(), 1u);
+  EXPECT_EQ(finding.culprits[0].host, "host0005");
+  EXPECT_NEAR(finding.figures[5].value, 0.6 / 3, 0.08);
+}
+
+TEST(StragglingTest, OneStepInThreeThatIsSlowIsNamed) {
+  JobWindow window = SyntheticFleet({.tasks = 16}, {}).At(700);
+  TaskWindow& slow = window.tasks[5];
+  for (const auto& [signal, amount] :
+       {std::pair(Signal::kCompute, 0.4), {Signal::kCommWait, -0.4}}) {
+    for (Point& point : slow.tracks[signal][0].points) {
+      if (point.step % 3 == 0) point.value += amount;
+    }
+  }
+  const Finding finding = DetectStraggling(window, Defaults());
+  ASSERT_TRUE(finding.present);
+  EXPECT_EQ(finding.reason, "NowAndThen");
+  EXPECT_EQ(finding.culprits.at(0).host, "host0005");
+}
+
+TEST(StragglingTest, WorkThatIsUnevenOnAllTasksIsNobodysFault) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    JobWindow window = SyntheticFleet({.seed = seed, .tasks = 16}, {}).At(700);
+    std::mt19937_64 random(seed);
+    for (TaskWindow& task : window.tasks) {
+      for (Point& point : task.tracks[Signal::kCompute][0].points) {
+        if (random() % 8 == 0) point.value *= 1.6;
+      }
+      task.tracks.erase(Signal::kCommWait);
+    }
+    EXPECT_FALSE(DetectStraggling(window, Defaults()).present) << seed;
+  }
 }
 
 TEST(StragglingTest, StepTimesThatAreEqualSayNothing) {
