@@ -75,11 +75,12 @@ class Model {
     uint64_t missing_wrong_times = 0;  // and of clocks that were not.
     std::string example;               // Of the former.
   };
-  Compared Compare(const Found& found, const std::set<std::pair<Source, uint64_t>>& required);
-  std::set<std::pair<Source, uint64_t>> Acknowledged() const;
+  using Chosen = std::map<Source, std::vector<bool>>;  // Whether each row is, from the first on.
+  Compared Compare(const Found& found, const Chosen& required);
+  Chosen Acknowledged() const;
   // All that a spool or a ring has taken, and what a source has passed over: its next row was
   // taken, and it was not.
-  std::set<std::pair<Source, uint64_t>> Everything() const;
+  Chosen Everything() const;
 
   // A collector has stored a row. Returns what is wrong with that.
   std::string Published(const Source& source, uint64_t number);
