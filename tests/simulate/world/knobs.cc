@@ -14,7 +14,7 @@ T OneOf(std::initializer_list<T> choices) {
 
 }  // namespace
 
-Knobs DrawKnobs() {
+Knobs DrawKnobs(bool days) {
   using absl::Milliseconds;
   using absl::Minutes;
   using absl::Seconds;
@@ -41,6 +41,7 @@ Knobs DrawKnobs() {
   knobs.short_backlog = OneOf<uint64_t>({2, 8, 64});
   knobs.spool_bytes = OneOf<uint64_t>({1 << 30, 1 << 30, 4 << 10, 16 << 10});
   knobs.sync_interval = OneOf<absl::Duration>({Milliseconds(100), Seconds(1), Seconds(3)});
+  if (days) knobs.retention = absl::Hours(24 * OneOf<int>({1, 2, 4}));
   return knobs;
 }
 

@@ -120,6 +120,11 @@ std::string Model::FoundSample(const Source& source, uint64_t number, int column
     return absl::StrCat("column ", column, " of ", NameOf(source, number), " has the value ", value,
                         ", not ", made);
   }
+  if (row.right_time && time_ns < must_be_gone_before_ns_) {
+    return absl::StrCat(NameOf(source, number), " is still there, ",
+                        (must_be_gone_before_ns_ - time_ns) / 1'000'000'000,
+                        " s after retention should have dropped it at the latest");
+  }
   int& columns = found->numbers[source][number];
   if ((columns & 1 << column) != 0) {
     return absl::StrCat("a query returned ", NameOf(source, number), " twice");
@@ -154,6 +159,10 @@ Model::Compared Model::Compare(const Found& found, const Chosen& required) {
                                                              : of_source->second.find(number);
       const bool any = of_source != found.numbers.end() && is_there != of_source->second.end();
       const auto columns = static_cast<unsigned>(any ? is_there->second : 0);
+      if (row.time_ns < may_be_gone_before_ns_) {
+        row.seen = columns;
+        continue;
+      }
       if ((row.seen & ~columns) != 0) {
         compared.wrong = absl::StrCat(NameOf(source, number), " was returned before, and is gone");
         return compared;
