@@ -132,7 +132,8 @@ absl::Status CollectorHost::Start() {
       server::edge::QuotasOptions{.config = process->config.quotas(),
                                   .queue_bytes = knobs_.queue_bytes,
                                   .registry = &process->registry,
-                                  .resident = [] { return uint64_t{100} << 20; }});
+                                  .resident = [] { return uint64_t{100} << 20; },
+                                  .memory_round = knobs_.memory_round});
   server::ingest::IngestServiceOptions ingest;
   ingest.store = process->store.get();
   ingest.registry = &process->registry;
