@@ -281,7 +281,7 @@ Fault Laboratory::LongFault(int64_t seconds) const {
 void Laboratory::Rest() {
   EndFaults();
   constexpr int64_t kHours[] = {1, 5, 13, 25, 50};
-  constexpr int64_t kPeriods[] = {60, 600, kHour};
+  constexpr int64_t kPeriods[] = {300, 1800, 3 * kHour};
   const int64_t length = kHours[ScheduleRandom() % 5] * kHour;
   const absl::Duration trickle = absl::Seconds(kPeriods[ScheduleRandom() % 3]);
   for (const auto& agent : agents_) agent->SetTrickle(trickle);
