@@ -52,7 +52,6 @@ struct Thread {
   void* (*start)(void*) = nullptr;
   void* argument = nullptr;
   pthread_t handle{};
-  bool joined = false;
   int leaving = 0;  // Rounds of its destructors.
 };
 
@@ -62,8 +61,9 @@ struct State {
   uint64_t random = 1;
   int64_t now = 0;
   std::vector<Host> hosts;
-  std::vector<Thread*> threads;  // All that ever began, by their ids.
-  std::vector<Thread*> live;     // Those that have not finished, in the same order.
+  int begun = 0;                  // Threads so far: a disk that is full for hours makes many.
+  std::vector<Thread*> live;      // Those that have not finished, in the order of their ids.
+  std::vector<Thread*> unjoined;  // Those that nobody has waited for yet, likewise.
   Thread* running = nullptr;
   uint64_t fingerprint = 14695981039346656037ull;
   uint64_t switches = 0;
@@ -247,8 +247,7 @@ void* RunThread(void* argument) {
 
 Thread* AddThread() {
   auto* const thread = new Thread;
-  thread->id = static_cast<int>(state->threads.size());
-  state->threads.push_back(thread);
+  thread->id = state->begun++;
   state->live.push_back(thread);
   return thread;
 }
@@ -308,10 +307,10 @@ int BeginThread(pthread_t* handle, const pthread_attr_t* attributes, void* (*sta
   const int failure = real::CreateThread(handle, attributes, &RunThread, thread);
   if (failure == 0) {
     thread->handle = *handle;
+    state->unjoined.push_back(thread);
     MakeReady(thread, false);
   } else {
     thread->state = Thread::State::kFinished;
-    thread->joined = true;
     state->live.pop_back();
   }
   --inside;
@@ -319,14 +318,13 @@ int BeginThread(pthread_t* handle, const pthread_attr_t* attributes, void* (*sta
 }
 
 void AwaitEnd(pthread_t handle) {
-  for (Thread* thread : state->threads) {
-    if (thread->joined || thread->start == nullptr || pthread_equal(thread->handle, handle) == 0) {
-      continue;
-    }
-    while (thread->state != Thread::State::kFinished) Block(thread, "the end of a thread", {});
-    thread->joined = true;
-    return;
-  }
+  const auto found = std::find_if(
+      state->unjoined.begin(), state->unjoined.end(),
+      [handle](const Thread* thread) { return pthread_equal(thread->handle, handle) != 0; });
+  if (found == state->unjoined.end()) return;
+  Thread* const thread = *found;
+  state->unjoined.erase(found);
+  while (thread->state != Thread::State::kFinished) Block(thread, "the end of a thread", {});
 }
 
 void BeginAgainWithoutRandomAddresses(char** argv) {

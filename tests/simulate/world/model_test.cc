@@ -1,4 +1,4 @@
-// What the model asks of a store that drops what is too old.
+// The model and retention: which rows may be gone, and which must be.
 #include "tests/simulate/world/model.h"
 
 #include <cstdint>
