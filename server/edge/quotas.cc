@@ -30,6 +30,7 @@ Quotas::Quotas(QuotasOptions options)
       pending_used_(UsedOf("pending_bytes")),
       memory_used_(UsedOf("memory_bytes")),
       memory_({.budget_bytes = options.config.memory_bytes(),
+               .round = options.memory_round,
                .used = std::move(options.resident),
                .looked = [this] { OnLook(); }}) {
   Apply(options.config);

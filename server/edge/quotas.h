@@ -27,6 +27,7 @@ struct QuotasOptions {
   uint64_t queue_bytes = 64u << 20;          // StoreOptions::queue_bytes.
   prometheus::Registry* registry = nullptr;  // Not owned.
   std::function<uint64_t()> resident = ResidentBytes;
+  absl::Duration memory_round = absl::Milliseconds(100);  // How often memory is measured.
 };
 
 // Thread-safe.

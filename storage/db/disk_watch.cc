@@ -73,6 +73,15 @@ class DiskWatch::Listener : public rocksdb::EventListener {
     if (error->IsNoSpace() && error->severity() > rocksdb::Status::kHardError) {
       *error = rocksdb::Status(*error, rocksdb::Status::kHardError);
     }
+    // RocksDB tries by itself to compact again, and need not be resumed for that. While it
+    // remembers such an error, version 7.8 fails each atomic flush that ends and never takes up
+    // that memory again: a later Resume() would wait for it without end.
+    if (reason == rocksdb::BackgroundErrorReason::kCompaction && error->IsNoSpace() &&
+        error->severity() < rocksdb::Status::kHardError) {
+      state_->Add(Reason(reason), *error, error->severity());
+      *error = rocksdb::Status::OK();
+      return;
+    }
     {
       absl::MutexLock lock(&state_->mutex);
       state_->stopped = true;

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "proto/base/clock.h"
 #include "tests/chaos/stored.h"
 
 namespace tacho::chaos {
@@ -18,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Generous: a busy machine and a debug build. Every wait ends as soon as its condition holds.
+// Generous: a busy machine and a debug build. Every wait ends as soon as its condition holds, and
+// where something can be seen to move, this counts from its last move.
 constexpr absl::Duration kPatience = absl::Seconds(90);
 
 // Above ten minutes the clocks of agents and collectors differ by five at least, if they are set at
@@ -31,6 +33,22 @@ std::string ReadFile(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
+
+// How long nothing has moved.
+class Stillness {
+ public:
+  // `state` is what would change if something moved.
+  void Saw(const std::vector<uint64_t>& state) {
+    if (state == state_) return;
+    state_ = state;
+    since_ = MonotonicNow();
+  }
+  bool lasts() const { return MonotonicNow() - since_ > kPatience; }
+
+ private:
+  std::vector<uint64_t> state_;
+  absl::Time since_ = MonotonicNow();
+};
 
 void Add(const FaultyProxy::Stats& more, FaultyProxy::Stats* sum) {
   sum->connections += more.connections;
@@ -296,28 +314,48 @@ void Episode::Settle() {
   }
   std::sort(recorded_.events.begin(), recorded_.events.end());
   std::vector<Record> found;
-  const absl::Time end = absl::Now() + kPatience;
-  for (bool complete = false; !complete && failure_.empty();) {
-    absl::SleepFor(absl::Milliseconds(30));
-    CheckAlive();
-    const bool late = absl::Now() > end;
-    if (!late && (!RingsAreEmpty() || !ReadAll(&found))) continue;
-    const bool attributes_differ =
-        found.size() == 1 && !AttributeDifferences(recorded_, found[0]).empty();
-    complete = late || (!attributes_differ && Missing(recorded_, found).empty());
-    if (late && !RingsAreEmpty()) Fail("rings are left");
-    Compare(found, complete);
-  }
+  AwaitEverything(&found);
   if (failure_.empty()) StopAll();
   if (!failure_.empty()) return;
 
   // The disk holds what the collectors reported.
   for (CollectorRun& run : collectors_) run.process->Start();
-  while (!ReadAll(&found) && absl::Now() < end + kPatience) {
-    absl::SleepFor(absl::Milliseconds(20));
-  }
+  const absl::Time end = MonotonicNow() + kPatience;
+  while (!ReadAll(&found) && MonotonicNow() < end) absl::SleepFor(absl::Milliseconds(20));
   Compare(found, true);
   Count(found);
+}
+
+void Episode::AwaitEverything(std::vector<Record>* found) {
+  Stillness still;
+  for (bool complete = false; !complete && failure_.empty();) {
+    absl::SleepFor(absl::Milliseconds(30));
+    CheckAlive();
+    const bool answered = ReadAll(found);
+    if (answered) still.Saw(WhatMoves(*found));
+    if (!answered || !RingsAreEmpty()) {
+      if (still.lasts()) Fail(answered ? "rings are left" : "a collector does not answer");
+      continue;
+    }
+    const bool attributes_differ =
+        found->size() == 1 && !AttributeDifferences(recorded_, found->front()).empty();
+    complete = still.lasts() || (!attributes_differ && Missing(recorded_, *found).empty());
+    Compare(*found, complete);
+  }
+}
+
+std::vector<uint64_t> Episode::WhatMoves(const std::vector<Record>& found) const {
+  std::vector<uint64_t> state;
+  for (const Record& record : found) {
+    state.push_back(record.sample_count());
+    state.push_back(record.events.size());
+    for (const auto& [attempt, values] : record.attributes) state.push_back(values.size());
+  }
+  for (const AgentRun& run : agents_) {
+    state.push_back(static_cast<uint64_t>(
+        std::distance(fs::directory_iterator(run.rings), fs::directory_iterator())));
+  }
+  return state;
 }
 
 void Episode::StopAll() {

@@ -90,8 +90,12 @@ class Episode {
   void CheckAlive();
   // Checks that whatever is stored at this moment was recorded, once.
   void Look();
-  // Waits until everything has arrived, and compares.
+  // Heals everything, waits until everything has arrived, and compares.
   void Settle();
+  // Waits for as long as something moves.
+  void AwaitEverything(std::vector<Record>* found);
+  // Figures that change as long as more is stored, or rings are read to their end.
+  std::vector<uint64_t> WhatMoves(const std::vector<Record>& found) const;
   bool RingsAreEmpty() const;
   // Everything there is, at each collector; false if one cannot be asked.
   bool ReadAll(std::vector<Record>* found);

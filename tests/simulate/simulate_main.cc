@@ -17,8 +17,8 @@
 namespace {
 
 constexpr char kHelp[] =
-    "tacho-simulate [--seed N] [--ticks SECONDS] [--leave-out N,N,...] [--log]\n"
-    "               [--trace FILE]\n"
+    "tacho-simulate [--seed N] [--ticks SECONDS] [--days N] [--leave-out N,N,...]\n"
+    "               [--log] [--trace FILE]\n"
     "\n"
     "Runs a collector and two to four agents with their disks, clocks and network in one process,\n"
     "on virtual time, lets things go wrong, and checks all the time that nothing is lost, doubled\n"
@@ -26,6 +26,8 @@ constexpr char kHelp[] =
     "\n"
     "  --seed N            which run; default 1\n"
     "  --ticks SECONDS     how long things go wrong, in virtual seconds; default 600\n"
+    "  --days N            that comes again and again, with quiet hours or days between, until so\n"
+    "                      many virtual days have passed; default 0: once\n"
     "  --leave-out N,N,..  faults of the plan that do not happen, by their numbers from 0\n"
     "  --log               prints what the programs log, on standard error\n"
     "  --trace FILE        writes a line each time that another thread runs\n"
@@ -80,6 +82,7 @@ int main(int argc, char** argv) {
     if (++i == argc) Usage();
     if (flag == "--seed" && absl::SimpleAtoi(argv[i], &options.seed)) continue;
     if (flag == "--ticks" && absl::SimpleAtoi(argv[i], &options.ticks)) continue;
+    if (flag == "--days" && absl::SimpleAtoi(argv[i], &options.days)) continue;
     if (flag == "--trace") {
       schedule.trace = std::fopen(argv[i], "w");
       if (schedule.trace == nullptr) Usage();

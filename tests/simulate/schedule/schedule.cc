@@ -52,7 +52,6 @@ struct Thread {
   void* (*start)(void*) = nullptr;
   void* argument = nullptr;
   pthread_t handle{};
-  bool joined = false;
   int leaving = 0;  // Rounds of its destructors.
 };
 
@@ -62,7 +61,9 @@ struct State {
   uint64_t random = 1;
   int64_t now = 0;
   std::vector<Host> hosts;
-  std::vector<Thread*> threads;
+  int begun = 0;                  // Threads so far: a disk that is full for hours makes many.
+  std::vector<Thread*> live;      // Those that have not finished, in the order of their ids.
+  std::vector<Thread*> unjoined;  // Those that nobody has waited for yet, likewise.
   Thread* running = nullptr;
   uint64_t fingerprint = 14695981039346656037ull;
   uint64_t switches = 0;
@@ -121,7 +122,7 @@ bool MayRun(const Thread& thread) {
 // When the next thing happens by itself; INT64_MAX if nothing does. Makes ready what is due.
 int64_t LookAtDeadlines() {
   int64_t next = std::numeric_limits<int64_t>::max();
-  for (Thread* thread : state->threads) {
+  for (Thread* thread : state->live) {
     if (thread->state == Thread::State::kBlocked && thread->deadline.set) {
       const int64_t due = DueNs(*thread);
       if (due <= state->now) {
@@ -142,8 +143,7 @@ void PrintThreads() {
   constexpr const char* kStates[] = {"ready", "running", "blocked", "finished"};
   std::fprintf(stderr, "at %.6f s, after %llu switches:\n", static_cast<double>(state->now) * 1e-9,
                static_cast<unsigned long long>(state->switches));
-  for (const Thread* thread : state->threads) {
-    if (thread->state == Thread::State::kFinished) continue;
+  for (const Thread* thread : state->live) {
     char name[16] = "main";
     if (thread->start != nullptr) pthread_getname_np(thread->handle, name, sizeof(name));
     std::fprintf(stderr, "  thread %d (%s) of host %d: %s, awaits %s at %p", thread->id, name,
@@ -167,7 +167,7 @@ Thread* Pick() {
   for (;;) {
     const int64_t next = LookAtDeadlines();
     state->choice.clear();
-    for (Thread* thread : state->threads) {
+    for (Thread* thread : state->live) {
       if (MayRun(*thread)) state->choice.push_back(thread);
     }
     if (!state->choice.empty()) return state->choice[NextRandom() % state->choice.size()];
@@ -219,6 +219,7 @@ void Switch() {
 void Finish(Thread* thread) {
   ++inside;
   thread->state = Thread::State::kFinished;
+  state->live.erase(std::find(state->live.begin(), state->live.end(), thread));
   WakeAll(thread);
   Thread* const next = Pick();
   GiveTo(next);
@@ -246,8 +247,8 @@ void* RunThread(void* argument) {
 
 Thread* AddThread() {
   auto* const thread = new Thread;
-  thread->id = static_cast<int>(state->threads.size());
-  state->threads.push_back(thread);
+  thread->id = state->begun++;
+  state->live.push_back(thread);
   return thread;
 }
 
@@ -271,7 +272,7 @@ int WakeSome(const void* awaited, int most) {
   ++inside;
   std::vector<Thread*>& waiting = state->waiting;
   waiting.clear();
-  for (Thread* thread : state->threads) {
+  for (Thread* thread : state->live) {
     if (thread->state == Thread::State::kBlocked && thread->awaits == awaited) {
       waiting.push_back(thread);
     }
@@ -306,24 +307,24 @@ int BeginThread(pthread_t* handle, const pthread_attr_t* attributes, void* (*sta
   const int failure = real::CreateThread(handle, attributes, &RunThread, thread);
   if (failure == 0) {
     thread->handle = *handle;
+    state->unjoined.push_back(thread);
     MakeReady(thread, false);
   } else {
     thread->state = Thread::State::kFinished;
-    thread->joined = true;
+    state->live.pop_back();
   }
   --inside;
   return failure;
 }
 
 void AwaitEnd(pthread_t handle) {
-  for (Thread* thread : state->threads) {
-    if (thread->joined || thread->start == nullptr || pthread_equal(thread->handle, handle) == 0) {
-      continue;
-    }
-    while (thread->state != Thread::State::kFinished) Block(thread, "the end of a thread", {});
-    thread->joined = true;
-    return;
-  }
+  const auto found = std::find_if(
+      state->unjoined.begin(), state->unjoined.end(),
+      [handle](const Thread* thread) { return pthread_equal(thread->handle, handle) != 0; });
+  if (found == state->unjoined.end()) return;
+  Thread* const thread = *found;
+  state->unjoined.erase(found);
+  while (thread->state != Thread::State::kFinished) Block(thread, "the end of a thread", {});
 }
 
 void BeginAgainWithoutRandomAddresses(char** argv) {

@@ -226,7 +226,17 @@ uint64_t AgentHost::waiting() const {
 bool AgentHost::SleepUntilNext(absl::Duration period) {
   absl::MutexLock lock(&mutex_);
   const absl::Duration jitter = absl::Milliseconds(static_cast<int64_t>(ScheduleRandom() % 100));
-  return !AwaitFor(&mutex_, absl::Condition(&stopping_), period + jitter);
+  const absl::Duration trickle = trickle_;
+  const auto woken = [this, trickle]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stopping_ || trickle_ != trickle;
+  };
+  AwaitFor(&mutex_, absl::Condition(&woken), std::max(period, trickle) + jitter);
+  return !stopping_;
+}
+
+void AgentHost::SetTrickle(absl::Duration period) {
+  absl::MutexLock lock(&mutex_);
+  trickle_ = period;
 }
 
 void AgentHost::RunSource(int source) {

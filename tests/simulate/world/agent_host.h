@@ -64,6 +64,8 @@ class AgentHost {
   void Observe();
   // What is wrong with its spool, in words; empty if nothing is.
   const std::string& wrong() const { return wrong_; }
+  // From now on each source makes a row in so long; zero: as often as its options say.
+  void SetTrickle(absl::Duration period) ABSL_LOCKS_EXCLUDED(mutex_);
   // From now on sources make nothing, so that the spool can become empty.
   void StopSources();
   // Samples and events that its processes have counted as lost, at most.
@@ -111,6 +113,7 @@ class AgentHost {
   uint64_t synced_ = 0;
   absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Duration trickle_ ABSL_GUARDED_BY(mutex_);
   // A row and its sequence become known together.
   absl::Mutex append_mutex_;
   std::unique_ptr<agent::Spool> spool_;

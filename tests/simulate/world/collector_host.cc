@@ -36,6 +36,12 @@ config::v1::Collector MakeConfig() {
   return config;
 }
 
+// A day is dropped when all of it is too old, and then only so many days an hour, in the first hour
+// of a process none; the disk may refuse for a day or two.
+constexpr absl::Duration kDroppedWithin = absl::Hours(24 * 5);
+// How far the collector's clock may be ahead and still be right.
+constexpr absl::Duration kClockError = absl::Minutes(5);
+
 // "c2" of source 1 is column 2 of it.
 bool ParseMetric(absl::string_view name, int* source, int* column) {
   return absl::ConsumePrefix(&name, "source") && name.size() == 3 && name[1] == 'c' &&
@@ -87,6 +93,9 @@ absl::Status CollectorHost::Start() {
   if (knobs_.series_per_job != 0) {
     process->config.mutable_limits()->set_series_per_job(knobs_.series_per_job);
   }
+  if (knobs_.retention != absl::ZeroDuration()) {
+    process->config.mutable_storage()->set_retention(absl::ToInt64Nanoseconds(knobs_.retention));
+  }
   const auto& storage = process->config.storage();
   storage::StoreOptions options;
   options.path = storage.path();
@@ -123,7 +132,8 @@ absl::Status CollectorHost::Start() {
       server::edge::QuotasOptions{.config = process->config.quotas(),
                                   .queue_bytes = knobs_.queue_bytes,
                                   .registry = &process->registry,
-                                  .resident = [] { return uint64_t{100} << 20; }});
+                                  .resident = [] { return uint64_t{100} << 20; },
+                                  .memory_round = knobs_.memory_round});
   server::ingest::IngestServiceOptions ingest;
   ingest.store = process->store.get();
   ingest.registry = &process->registry;
@@ -187,6 +197,13 @@ std::string CollectorHost::WhyNotReady() const {
   if (process_->disk_state != storage::DiskState::kWritable) return "its disk";
   if (process_->store->Stats().queued_bytes > 0) return "its queue";
   return process_->watch.Doubt();
+}
+
+void CollectorHost::Expire() const {
+  if (knobs_.retention == absl::ZeroDuration()) return;
+  const absl::Time reached = absl::Now() - knobs_.retention;
+  model_->Expire(absl::ToUnixNanos(reached + kClockError),
+                 absl::ToUnixNanos(reached - kDroppedWithin));
 }
 
 std::string CollectorHost::CheckPublished() {
@@ -304,6 +321,7 @@ std::string CollectorHost::Check(bool all, uint64_t lost) {
   if (process_ == nullptr) return "";
   if (std::string wrong = CheckPublished(); !wrong.empty()) return wrong;
   if (std::string wrong = CheckBounds(); !wrong.empty()) return wrong;
+  Expire();
   // First what had to be there, then the views.
   const auto required = all ? model_->Everything() : model_->Acknowledged();
   const uint64_t refused = refused_samples();

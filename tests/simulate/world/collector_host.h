@@ -59,6 +59,8 @@ class CollectorHost {
  private:
   struct Process;
 
+  // Tells the model which rows retention has reached, if the run lasts so long.
+  void Expire() const;
   std::string CheckPublished();
   std::string CheckBounds() const;
   std::string ReadJob(const std::string& job, Model::Found* found) const;

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <set>
 #include <utility>
 
 #include "proto/base/log.h"
@@ -23,7 +22,7 @@ constexpr int64_t kSecond = 1'000'000'000;
 class HostsTest : public ::testing::Test {
  protected:
   HostsTest()
-      : knobs_(DrawKnobs()),
+      : knobs_(DrawKnobs(/*days=*/false)),
         collector_(kCollector, knobs_, 1, &network_, &model_, log::Log()),
         agent_({.collectors = {kCollector}, .knobs = knobs_}, &network_, &model_, log::Log()) {}
   ~HostsTest() override {
@@ -113,10 +112,9 @@ TEST_F(HostsTest, ARowThatItsSourcePassedOverIsRequired) {
   const Model::Source source = {0, 1};
   for (const uint64_t number : {1, 2, 3}) model_.Make(source, number, 1000 + number, true);
   model_.Appended(source, 2, 7);
-  EXPECT_EQ(model_.Everything(),
-            (std::set<std::pair<Model::Source, uint64_t>>{{source, 1}, {source, 2}}));
+  EXPECT_EQ(model_.Everything(), (Model::Chosen{{source, {true, true, false}}}));
   model_.SpoolReplaced(0);
-  EXPECT_TRUE(model_.Everything().empty());
+  EXPECT_EQ(model_.Everything(), (Model::Chosen{{source, {false, false, false}}}));
 }
 
 TEST_F(HostsTest, TheEndOfAFaultOfADiskLeavesTheOthers) {

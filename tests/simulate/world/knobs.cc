@@ -14,7 +14,7 @@ T OneOf(std::initializer_list<T> choices) {
 
 }  // namespace
 
-Knobs DrawKnobs() {
+Knobs DrawKnobs(bool days) {
   using absl::Milliseconds;
   using absl::Minutes;
   using absl::Seconds;
@@ -41,6 +41,10 @@ Knobs DrawKnobs() {
   knobs.short_backlog = OneOf<uint64_t>({2, 8, 64});
   knobs.spool_bytes = OneOf<uint64_t>({1 << 30, 1 << 30, 4 << 10, 16 << 10});
   knobs.sync_interval = OneOf<absl::Duration>({Milliseconds(100), Seconds(1), Seconds(3)});
+  if (!days) return knobs;
+  knobs.retention = absl::Hours(24 * OneOf<int>({1, 2, 4}));
+  // Here memory does not change, and most of what happens in quiet hours would be to look at it.
+  knobs.memory_round = Minutes(1);
   return knobs;
 }
 

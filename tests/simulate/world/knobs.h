@@ -23,7 +23,9 @@ struct Knobs {
   uint64_t column_cache_bytes = 0;
   uint64_t series_at_open = 0;
   uint64_t ballast_bytes = 0;
-  uint32_t series_per_job = 0;  // Fewer than there are; 0: no limit.
+  uint32_t series_per_job = 0;                            // Fewer than there are; 0: no limit.
+  absl::Duration retention;                               // Zero: longer than the run.
+  absl::Duration memory_round = absl::Milliseconds(100);  // See QuotasOptions.
   // Of the network; see SimNetworkOptions.
   absl::Duration latency_max;
   uint64_t bytes_per_second = 0;
@@ -34,7 +36,7 @@ struct Knobs {
   absl::Duration sync_interval;
 };
 
-// Draws from ScheduleRandom().
-Knobs DrawKnobs();
+// Draws from ScheduleRandom(). `days`: the run lasts for days, and retention is to be reached.
+Knobs DrawKnobs(bool days);
 
 }  // namespace tacho::simulate

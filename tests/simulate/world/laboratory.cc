@@ -20,6 +20,10 @@ constexpr int64_t kDrainWithin = 2400;
 constexpr int64_t kWorkBeforeDrain = 60;
 // A collector believes rows about their agent's clock only after five minutes of a stream.
 constexpr int64_t kBelieveWithin = 900;
+constexpr int64_t kHour = 3600;
+// How often processes that have ended are begun again in quiet hours, and how often all is read.
+constexpr int64_t kLookEvery = 60;
+constexpr int64_t kCheckEvery = 6 * kHour;
 
 SimNetworkOptions NetworkOptions(uint64_t seed, const Knobs& knobs) {
   SimNetworkOptions options;
@@ -33,7 +37,7 @@ SimNetworkOptions NetworkOptions(uint64_t seed, const Knobs& knobs) {
 
 Laboratory::Laboratory(LaboratoryOptions options)
     : options_(std::move(options)),
-      knobs_(DrawKnobs()),
+      knobs_(DrawKnobs(options_.days > 0)),
       network_(NetworkOptions(options_.seed, knobs_)) {
   network_clock = [] { return absl::UnixEpoch() + absl::Nanoseconds(LaboratoryNs()); };
   collector_ = std::make_unique<CollectorHost>(kCollector, knobs_, ScheduleRandom(), &network_,
@@ -99,6 +103,10 @@ void Laboratory::Part(const Fault& fault) {
 }
 
 void Laboratory::Cause(const Fault& fault) {
+  if (!options_.left_out.contains(planned_++)) CauseNow(fault);
+}
+
+void Laboratory::CauseNow(const Fault& fault) {
   result_.faults.push_back(Describe(fault));
   options_.log.Warn("fault", {{"text", Describe(fault)}});
   AgentHost* const agent =
@@ -205,13 +213,17 @@ std::string Laboratory::WhatWaits() const {
   return why.empty() ? "" : absl::StrCat("the collector is not ready: ", why);
 }
 
-void Laboratory::Drain() {
+void Laboratory::EndFaults() {
   UndoDue(true);
   for (int number = 0; number <= static_cast<int>(agents_.size()); ++number) {
     SetDrift(HostOf(number), 0);
     StepWallClock(HostOf(number), -WallClockError(HostOf(number)));
     DiskOf(number)->Set({});
   }
+}
+
+void Laboratory::Drain() {
+  EndFaults();
   const int64_t quiet_at = Now() + kWorkBeforeDrain;
   const int64_t until = quiet_at + kDrainWithin;
   const int64_t believed_by = quiet_at + kBelieveWithin;
@@ -234,8 +246,8 @@ void Laboratory::Drain() {
   }
 }
 
-LaboratoryResult Laboratory::Run() {
-  const std::vector<Fault> plan = PlanFaults({.seed = options_.seed,
+void Laboratory::Burst(uint64_t seed) {
+  const std::vector<Fault> plan = PlanFaults({.seed = seed,
                                               .agents = static_cast<int>(agents_.size()),
                                               .seconds = options_.ticks,
                                               .lies = options_.seed % 7 == 0,
@@ -249,12 +261,52 @@ LaboratoryResult Laboratory::Run() {
     const int64_t due = (begin + second) * kSecond;
     if (due > LaboratoryNs()) SleepNs(due - LaboratoryNs());
     UndoDue(false);
-    for (; next < plan.size() && plan[next].at_s <= second; ++next) {
-      if (!options_.left_out.contains(static_cast<int>(next))) Cause(plan[next]);
-    }
+    for (; next < plan.size() && plan[next].at_s <= second; ++next) Cause(plan[next]);
     Supervise();
     if (ReachesFurther()) collector_->ReadParts();
     if (second % knobs_.check_every_s == knobs_.check_every_s - 1) Check(false);
+  }
+}
+
+Fault Laboratory::LongFault(int64_t seconds) const {
+  constexpr FaultKind kKinds[] = {FaultKind::kPartition, FaultKind::kSuspend, FaultKind::kDiskFull,
+                                  FaultKind::kDiskSlow};
+  return {.at_s = Now(),
+          .kind = kKinds[ScheduleRandom() % 4],
+          .host = static_cast<int>(ScheduleRandom() % (agents_.size() + 1)),
+          .amount = 5000,  // Bytes that are left, or ms of a sync.
+          .seconds = seconds};
+}
+
+void Laboratory::Rest() {
+  EndFaults();
+  constexpr int64_t kHours[] = {1, 5, 13, 25, 50};
+  constexpr int64_t kPeriods[] = {300, 1800, 3 * kHour};
+  const int64_t length = kHours[ScheduleRandom() % 5] * kHour;
+  const absl::Duration trickle = absl::Seconds(kPeriods[ScheduleRandom() % 3]);
+  for (const auto& agent : agents_) agent->SetTrickle(trickle);
+  if (ScheduleRandom() % 2 == 0) {
+    const int64_t most = std::min(length, 20 * kHour);
+    Cause(LongFault(1 + static_cast<int64_t>(ScheduleRandom() % static_cast<uint64_t>(most))));
+  }
+  const int64_t until = Now() + length;
+  for (int64_t check_at = Now() + kCheckEvery; Now() < until && result_.wrong.empty();) {
+    SleepNs(kLookEvery * kSecond);
+    UndoDue(false);
+    Supervise();
+    if (Now() < check_at) continue;
+    Check(false);
+    check_at = Now() + kCheckEvery;
+  }
+  for (const auto& agent : agents_) agent->SetTrickle(absl::ZeroDuration());
+}
+
+LaboratoryResult Laboratory::Run() {
+  Burst(options_.seed);
+  const int64_t until = options_.days * 24 * kHour;
+  for (uint64_t again = 1; Now() < until && result_.wrong.empty(); ++again) {
+    Rest();
+    if (result_.wrong.empty()) Burst(options_.seed + (again << 32));
   }
   if (result_.wrong.empty()) Drain();
   result_.rows = model_.rows();

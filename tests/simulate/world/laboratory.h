@@ -21,7 +21,8 @@ namespace tacho::simulate {
 
 struct LaboratoryOptions {
   uint64_t seed = 1;
-  int64_t ticks = 600;     // Seconds of virtual time in which faults come.
+  int64_t ticks = 600;  // Seconds of virtual time in which faults come.
+  int64_t days = 0;     // Such times come again and again, with quiet hours between them, so long.
   std::set<int> left_out;  // Faults of the plan that do not happen, by their number.
   log::Log log;
 };
@@ -41,8 +42,8 @@ class Laboratory {
  public:
   explicit Laboratory(LaboratoryOptions options);
 
-  // Lets faults happen for `ticks` seconds, then ends all of them and waits until everything is
-  // delivered, checking all the time.
+  // Lets faults happen for `ticks` seconds, and again for `days`, then ends all of them and waits
+  // until everything is delivered, checking all the time.
   LaboratoryResult Run();
 
  private:
@@ -53,10 +54,19 @@ class Laboratory {
   };
 
   // Some seeds also have trainers, or refused writes, lost spools and queries of parts.
-  bool HasTrainers() const { return options_.seed % 5 == 0; }
+  bool HasTrainers() const { return options_.seed % 5 == 0 && options_.days == 0; }
   bool ReachesFurther() const { return options_.seed % 11 == 10; }
   int64_t Now() const;  // In seconds.
+  // Faults come for `ticks` seconds: a plan that follows from the seed.
+  void Burst(uint64_t seed);
+  // Hours or days in which rows trickle, and at most one thing is wrong.
+  void Rest();
+  Fault LongFault(int64_t seconds) const;
+  // Unless it is left out.
   void Cause(const Fault& fault);
+  void CauseNow(const Fault& fault);
+  // Nothing is wrong any more.
+  void EndFaults();
   // The host reaches nobody for as long as the fault says.
   void Part(const Fault& fault);
   void CauseOnDisk(const Fault& fault);
@@ -80,6 +90,7 @@ class Laboratory {
   std::unique_ptr<CollectorHost> collector_;
   std::vector<std::unique_ptr<AgentHost>> agents_;
   std::vector<Undo> undo_;
+  int planned_ = 0;  // Faults so far, also those that are left out.
   LaboratoryResult result_;
 };
 

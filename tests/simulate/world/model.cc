@@ -120,6 +120,11 @@ std::string Model::FoundSample(const Source& source, uint64_t number, int column
     return absl::StrCat("column ", column, " of ", NameOf(source, number), " has the value ", value,
                         ", not ", made);
   }
+  if (row.right_time && time_ns < must_be_gone_before_ns_) {
+    return absl::StrCat(NameOf(source, number), " is still there, ",
+                        (must_be_gone_before_ns_ - time_ns) / 1'000'000'000,
+                        " s after retention should have dropped it at the latest");
+  }
   int& columns = found->numbers[source][number];
   if ((columns & 1 << column) != 0) {
     return absl::StrCat("a query returned ", NameOf(source, number), " twice");
@@ -142,10 +147,10 @@ std::string Model::FoundEvent(const Source& source, uint64_t number, int64_t tim
   return "";
 }
 
-Model::Compared Model::Compare(const Found& found,
-                               const std::set<std::pair<Source, uint64_t>>& required) {
+Model::Compared Model::Compare(const Found& found, const Chosen& required) {
   Compared compared;
   for (auto& [source, rows] : rows_) {
+    const auto chosen = required.find(source);
     const auto of_source = found.numbers.find(source);
     const auto expected = static_cast<uint64_t>(source.second == 0 ? 1 : kColumns);
     for (uint64_t number = 1; number <= rows.size(); ++number) {
@@ -154,12 +159,20 @@ Model::Compared Model::Compare(const Found& found,
                                                              : of_source->second.find(number);
       const bool any = of_source != found.numbers.end() && is_there != of_source->second.end();
       const auto columns = static_cast<unsigned>(any ? is_there->second : 0);
+      if (row.time_ns < may_be_gone_before_ns_) {
+        row.seen = columns;
+        continue;
+      }
       if ((row.seen & ~columns) != 0) {
         compared.wrong = absl::StrCat(NameOf(source, number), " was returned before, and is gone");
         return compared;
       }
       row.seen |= columns;
-      if (!required.contains({source, number})) continue;
+      // Some rows may have been made since.
+      if (chosen == required.end() || number > chosen->second.size() ||
+          !chosen->second[number - 1]) {
+        continue;
+      }
       const uint64_t missing = expected - static_cast<uint64_t>(std::popcount(columns));
       if (missing > 0 && row.right_time) {
         compared.missing += missing;
@@ -173,25 +186,26 @@ Model::Compared Model::Compare(const Found& found,
   return compared;
 }
 
-std::set<std::pair<Model::Source, uint64_t>> Model::Acknowledged() const {
-  std::set<std::pair<Source, uint64_t>> all;
+Model::Chosen Model::Acknowledged() const {
+  Chosen all;
   for (const auto& [source, rows] : rows_) {
-    for (uint64_t number = 1; number <= rows.size(); ++number) {
-      if (rows[number - 1].acknowledged) all.emplace(source, number);
-    }
+    std::vector<bool>& chosen = all[source];
+    for (const Row& row : rows) chosen.push_back(row.acknowledged);
   }
   return all;
 }
 
-std::set<std::pair<Model::Source, uint64_t>> Model::Everything() const {
-  std::set<std::pair<Source, uint64_t>> all;
+Model::Chosen Model::Everything() const {
+  Chosen all;
   for (const auto& [source, rows] : rows_) {
+    std::vector<bool>& chosen = all[source];
+    chosen.resize(rows.size());
     bool passed = false;
-    for (uint64_t number = rows.size(); number >= 1; --number) {
-      const Row& row = rows[number - 1];
+    for (size_t i = rows.size(); i-- > 0;) {
+      const Row& row = rows[i];
       const bool taken = row.sequence != 0 || row.acknowledged;
       passed = passed || (taken && source.second != kRingSource);
-      if (taken || row.in_ring || (passed && !row.forgotten)) all.emplace(source, number);
+      chosen[i] = taken || row.in_ring || (passed && !row.forgotten);
     }
   }
   return all;
@@ -220,6 +234,12 @@ uint64_t Model::rows() const {
   return sum;
 }
 
-uint64_t Model::acknowledged_rows() const { return Acknowledged().size(); }
+uint64_t Model::acknowledged_rows() const {
+  uint64_t sum = 0;
+  for (const auto& [source, rows] : rows_) {
+    for (const Row& row : rows) sum += row.acknowledged ? 1 : 0;
+  }
+  return sum;
+}
 
 }  // namespace tacho::simulate

@@ -75,14 +75,22 @@ class Model {
     uint64_t missing_wrong_times = 0;  // and of clocks that were not.
     std::string example;               // Of the former.
   };
-  Compared Compare(const Found& found, const std::set<std::pair<Source, uint64_t>>& required);
-  std::set<std::pair<Source, uint64_t>> Acknowledged() const;
+  using Chosen = std::map<Source, std::vector<bool>>;  // Whether each row is, from the first on.
+  Compared Compare(const Found& found, const Chosen& required);
+  Chosen Acknowledged() const;
   // All that a spool or a ring has taken, and what a source has passed over: its next row was
   // taken, and it was not.
-  std::set<std::pair<Source, uint64_t>> Everything() const;
+  Chosen Everything() const;
 
   // A collector has stored a row. Returns what is wrong with that.
   std::string Published(const Source& source, uint64_t number);
+
+  // Retention has reached rows of earlier times: those before `may` may be gone, and samples before
+  // `must` are, but for those of clocks that were wrong.
+  void Expire(int64_t may, int64_t must) {
+    may_be_gone_before_ns_ = may;
+    must_be_gone_before_ns_ = must;
+  }
 
   // A collector's disk has lost something that it had called synced: what was stored or returned
   // may be gone.
@@ -94,6 +102,8 @@ class Model {
  private:
   std::map<Source, std::vector<Row>> rows_;
   std::map<Source, std::set<int64_t>> times_;
+  int64_t may_be_gone_before_ns_ = INT64_MIN;
+  int64_t must_be_gone_before_ns_ = INT64_MIN;
 };
 
 }  // namespace tacho::simulate
