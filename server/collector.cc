@@ -38,9 +38,7 @@
 #include "server/ingest/agent_clocks.h"
 #include "server/ingest/agent_ledger.h"
 #include "server/ingest/ingest_service.h"
-#include "server/interop/intake.h"
-#include "server/interop/otlp_door.h"
-#include "server/interop/remote_write_door.h"
+#include "server/interop/doors.h"
 #include "server/limits/series_limiting.h"
 #include "server/marks/marks_service.h"
 #include "server/process/clock_watch.h"
@@ -138,9 +136,7 @@ class Collector::Parts {
   ingest::AgentLedger agents_;
   std::unique_ptr<conditions::ConditionEngine> conditions_;
   std::unique_ptr<ingest::IngestService> ingest_;
-  std::unique_ptr<interop::Intake> intake_;
-  std::unique_ptr<interop::RemoteWriteDoor> remote_write_;
-  std::unique_ptr<interop::OtlpDoor> otlp_;
+  std::unique_ptr<interop::Doors> doors_;
   std::unique_ptr<query::QueryService> query_;
   std::unique_ptr<TensorBoardService> tensorboard_;
   std::unique_ptr<marks::MarksService> marks_;
@@ -388,7 +384,7 @@ absl::Status Collector::Parts::StartGrpc() {
   builder.RegisterService(tensorboard_.get());
   builder.RegisterService(marks_.get());
   builder.RegisterService(view_.get());
-  if (otlp_ != nullptr) builder.RegisterService(otlp_.get());
+  doors_->Register(&builder);
   grpc_ = builder.BuildAndStart();
   if (grpc_ == nullptr) return absl::InternalError("gRPC's server does not start");
   door_->Serve();
@@ -431,11 +427,7 @@ absl::Status Collector::Parts::StartHttp() {
   }
   options.require_certificate = guard.require_certificate;
   TACHO_RETURN_IF_ERROR(AddPage(guard, &options));
-  const auto add = [&options](std::vector<http::Route> routes) {
-    std::move(routes.begin(), routes.end(), std::back_inserter(options.routes));
-  };
-  if (remote_write_ != nullptr) add(remote_write_->Routes());
-  if (otlp_ != nullptr) add(otlp_->Routes());
+  doors_->AddRoutes(&options.routes);
   auto http = http::HttpServer::Start(std::move(options));
   if (!http.ok()) {
     return absl::Status(http.status().code(),
@@ -461,16 +453,9 @@ absl::Status Collector::Parts::MakeInterop() {
   options.now = world_.now;
   options.monotonic = world_.monotonic;
   options.log = world_.log;
-  TACHO_ASSIGN_OR_RETURN(intake_, interop::Intake::Create(config_.interop(), std::move(options)));
-  reloader_.Add(intake_.get());
-  if (config_.interop().remote_write()) {
-    remote_write_ = std::make_unique<interop::RemoteWriteDoor>(interop::RemoteWriteOptions{
-        intake_.get(), Guard(), config_.interop().max_request_bytes(), registry_.get()});
-  }
-  if (config_.interop().otlp()) {
-    otlp_ = std::make_unique<interop::OtlpDoor>(
-        interop::OtlpOptions{intake_.get(), Guard(), config_.interop(), registry_.get()});
-  }
+  TACHO_ASSIGN_OR_RETURN(doors_,
+                         interop::Doors::Open(config_.interop(), std::move(options), Guard()));
+  reloader_.Add(doors_->intake());
   return absl::OkStatus();
 }
 

@@ -1,0 +1,39 @@
+#include "server/interop/doors.h"
+
+#include <iterator>
+#include <utility>
+
+#include "proto/base/status_macros.h"
+
+namespace tacho::server::interop {
+
+absl::StatusOr<std::unique_ptr<Doors>> Doors::Open(const config::v1::Interop& config,
+                                                   IntakeOptions options,
+                                                   const http::HttpGuard& guard) {
+  std::unique_ptr<Doors> doors(new Doors());
+  prometheus::Registry* const registry = options.registry;
+  TACHO_ASSIGN_OR_RETURN(doors->intake_, Intake::Create(config, std::move(options)));
+  if (config.remote_write()) {
+    doors->remote_write_ = std::make_unique<RemoteWriteDoor>(
+        RemoteWriteOptions{doors->intake(), guard, config.max_request_bytes(), registry});
+  }
+  if (config.otlp()) {
+    doors->otlp_ =
+        std::make_unique<OtlpDoor>(OtlpOptions{doors->intake(), guard, config, registry});
+  }
+  return doors;
+}
+
+void Doors::Register(grpc::ServerBuilder* builder) {
+  if (otlp_ != nullptr) builder->RegisterService(otlp_.get());
+}
+
+void Doors::AddRoutes(std::vector<http::Route>* routes) {
+  const auto add = [routes](std::vector<http::Route> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(*routes));
+  };
+  if (remote_write_ != nullptr) add(remote_write_->Routes());
+  if (otlp_ != nullptr) add(otlp_->Routes());
+}
+
+}  // namespace tacho::server::interop

@@ -1,0 +1,39 @@
+// All doors for other tools, as the configuration opens them, and the intake behind them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "grpcpp/server_builder.h"
+#include "server/http/http_guard.h"
+#include "server/http/http_router.h"
+#include "server/interop/intake.h"
+#include "server/interop/otlp_door.h"
+#include "server/interop/remote_write_door.h"
+#include "tacho/config/v1/interop.pb.h"
+
+namespace tacho::server::interop {
+
+// Thread-safe. Must outlive the servers and the store, which call it.
+class Doors {
+ public:
+  //   as Intake::Create().
+  static absl::StatusOr<std::unique_ptr<Doors>> Open(const config::v1::Interop& config,
+                                                     IntakeOptions options,
+                                                     const http::HttpGuard& guard);
+
+  Intake* intake() { return intake_.get(); }
+  void Register(grpc::ServerBuilder* builder);
+  void AddRoutes(std::vector<http::Route>* routes);
+
+ private:
+  Doors() = default;
+
+  std::unique_ptr<Intake> intake_;
+  // Null: closed.
+  std::unique_ptr<RemoteWriteDoor> remote_write_;
+  std::unique_ptr<OtlpDoor> otlp_;
+};
+
+}  // namespace tacho::server::interop
