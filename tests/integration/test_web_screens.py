@@ -263,7 +263,7 @@ class RefusedTest(ScreenCase):
         page.wait("document.querySelector('.signin input')")
         self.sign_in(page, "writer")
         page.wait("document.querySelector('.failed')")
-        self.assertIn("read", page.js("document.querySelector('.failed').innerText"))
+        self.assertIn("role", page.js("document.querySelector('.failed > p').innerText"))
         self.clean(page)
 
     def sign_in(self, page, name):
