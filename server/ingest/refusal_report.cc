@@ -120,11 +120,13 @@ void RefusalReport::Refused(const std::string& job, v1::Reject::Reason reason, u
                             const std::string& example, absl::FunctionRef<std::string()> detail) {
   if (samples == 0) return;
   options_.metrics->SamplesRejected(reason, samples);
-  options_.limiting->job_refusals().Add(job, RejectReasonName(reason), samples, options_.now(),
-                                        [&](limits::JobRefusal* refusal) {
-                                          refusal->example = example;
-                                          refusal->detail = detail();
-                                        });
+  if (!job.empty()) {
+    options_.limiting->job_refusals().Add(job, RejectReasonName(reason), samples, options_.now(),
+                                          [&](limits::JobRefusal* refusal) {
+                                            refusal->example = example;
+                                            refusal->detail = detail();
+                                          });
+  }
   Log("samples refused", reason, samples, example);
   Tell({.reason = reason, .samples = samples}, [&](v1::Reject* reject) {
     reject->set_example(example);

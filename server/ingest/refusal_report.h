@@ -45,7 +45,8 @@ class RefusalReport {
   void LayoutDefined(const std::string& job, const StreamLayout& layout);
   // The samples of a batch of so many rows that are not stored, or are folded.
   void BatchSelected(const StreamLayout& layout, const RowSelection& selection, uint64_t rows_sent);
-  // Samples that are refused one by one. `detail` is asked for where it is told.
+  // Samples that are refused one by one; `job` is empty if they are of none. `detail` is asked for
+  // where it is told.
   void Refused(const std::string& job, v1::Reject::Reason reason, uint64_t samples,
                const std::string& example, absl::FunctionRef<std::string()> detail);
   // How to keep the rules on times.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -18,10 +19,17 @@ class DeltaSums {
  public:
   explicit DeltaSums(size_t max_series) : max_series_(max_series) {}
 
-  // The total of the series `key` after `delta`, which ends at `time_ns`. nullopt if a delta of
-  // that time or a later one is added already: an answer was lost and the request comes again, or
-  // it is out of order; and if there is no room for another series.
-  std::optional<double> Add(absl::string_view key, int64_t time_ns, double delta)
+  struct Added {
+    std::string key;
+    int64_t time_ns = 0;
+    int64_t time_before_ns = 0;
+    double delta = 0;
+    double total = 0;  // With it.
+  };
+  // Adds a delta that ends at `time_ns` to the total of the series `key`. nullopt if one of that
+  // time or a later one is added already: an answer was lost and the request comes again, or it is
+  // out of order; and if there is no room for another series.
+  std::optional<Added> Add(absl::string_view key, int64_t time_ns, double delta)
       ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     auto found = totals_.find(key);
@@ -31,9 +39,23 @@ class DeltaSums {
     }
     Total& total = found->second;
     if (time_ns <= total.time_ns) return std::nullopt;
+    Added added{found->first, time_ns, total.time_ns, delta};
     total.time_ns = time_ns;
     total.value += delta;
-    return total.value;
+    added.total = total.value;
+    return added;
+  }
+
+  // As if they had not been added. Where another one came meanwhile, its total stays too high by
+  // what is taken back now.
+  void TakeBack(const std::vector<Added>& all) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    for (auto added = all.rbegin(); added != all.rend(); ++added) {
+      const auto found = totals_.find(added->key);
+      if (found == totals_.end()) continue;
+      found->second.value -= added->delta;
+      if (found->second.time_ns == added->time_ns) found->second.time_ns = added->time_before_ns;
+    }
   }
 
  private:

@@ -31,8 +31,10 @@ struct ForeignSeries {
   int32_t metric = -1;
 };
 
-// What a request says of a metric besides its name, which is empty here.
-using ForeignMetric = storage::Metric;
+// What a request says of a metric. Its name is empty where the metric is that of a series.
+struct ForeignMetric : storage::Metric {
+  bool typed = false;  // Its type is told; else it is guessed from the name of each series.
+};
 
 struct ForeignWrite {
   std::vector<ForeignSeries> series;

@@ -128,6 +128,7 @@ class Intake::Request {
   absl::flat_hash_map<const Sheet*, Rows*> rows_of_;
   RefusedBy refused_;
   bool refused_for_time_ = false;
+  std::string invalid_;  // Why the first series that is no series is none.
   WriteOutcome outcome_;
 };
 
@@ -164,7 +165,7 @@ absl::Status Intake::Request::MakeSheets(const std::string& sender) {
     TACHO_ASSIGN_OR_RETURN(auto labels, LabelsOfKey(series.key));
     auto mapped = mapping->Map(std::move(labels));
     if (!mapped.ok()) {
-      Refuse("", v1::Reject::REASON_LABEL_INVALID, series.count, "", mapped.status().message());
+      if (invalid_.empty()) invalid_ = std::string(mapped.status().message());
       places_[i].kind = Place::Kind::kInvalid;  // Not remembered: the next request hears it again.
       continue;
     }
@@ -256,6 +257,9 @@ absl::Status Intake::Request::MakeRows() {
   const Sheet* checked = nullptr;
   for (size_t i = 0; i < places_.size(); ++i) {
     const Place& place = places_[i];
+    if (place.kind == Place::Kind::kInvalid) {
+      Refuse("", v1::Reject::REASON_LABEL_INVALID, write_.series[i].count, "", invalid_);
+    }
     if (place.kind != Place::Kind::kStored) continue;
     if (place.sheet.get() != checked) {
       checked = place.sheet.get();
@@ -402,7 +406,11 @@ void Intake::Request::Send(Done done) {
   const auto settle = [settling](const absl::Status& status) {
     {
       absl::MutexLock lock(&settling->mutex);
-      settling->outcome.status.Update(status);
+      // The store's queue is full, which time heals; too large is another failure of that code.
+      settling->outcome.status.Update(
+          absl::IsResourceExhausted(status)
+              ? errors::ErrorOf(errors::Failure::kOverloaded, status.message())
+              : status);
       if (--settling->left > 0) return;
     }
     WriteOutcome outcome;
@@ -485,7 +493,7 @@ storage::Metric Intake::MetricOf(std::string name, const ForeignMetric* known) c
     if (found == learnt_.end()) found = learnt_.find(FamilyOf(name));
     if (found != learnt_.end()) told = found->second;
   }
-  if (told.type == storage::MetricType::kCounter) metric.type = told.type;
+  if (told.typed) metric.type = told.type;
   metric.unit = Shortened(std::move(told.unit), ingest::kMaxUnitBytes);
   metric.help = Shortened(std::move(told.help), ingest::kMaxHelpBytes);
   metric.name = std::move(name);

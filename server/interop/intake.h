@@ -45,9 +45,9 @@ std::string SenderName(absl::string_view protocol, const security::Rights& right
 // How a request ended. What was refused for good is in the counters and ledgers of refusals too.
 struct WriteOutcome {
   // OK: whatever is not refused below is durable.
-  //   UNAVAILABLE, RESOURCE_EXHAUSTED  nothing, or a part, is stored. The whole request may come
-  //                                    again: what is stored already is not stored twice.
-  //   PERMISSION_DENIED                a job is not the caller's; nothing is stored.
+  //   UNAVAILABLE        nothing, or a part, is stored. The whole request may come again: what is
+  //                      stored already is not stored twice.
+  //   PERMISSION_DENIED  a job is not the caller's; nothing is stored.
   absl::Status status;
   uint64_t stored = 0;             // Samples, the ends of series among them.
   uint64_t stored_histograms = 0;  // Native ones, each of which is several samples here.

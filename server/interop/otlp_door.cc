@@ -145,8 +145,9 @@ void OtlpDoor::Store(const Request& request, const std::string& sender,
   exemplars_.Increment(static_cast<double>(read.write.exemplars));
   options_.intake->Write(
       read.write, sender, rights,
-      [this, rejected = read.rejected, problem = read.problem,
+      [this, rejected = read.rejected, problem = read.problem, added = read.added,
        done = std::move(done)](const WriteOutcome& outcome) {
+        if (!outcome.status.ok()) deltas_.TakeBack(added);
         samples_.Increment(static_cast<double>(outcome.stored));
         Response response;
         if (rejected + outcome.refused > 0) {

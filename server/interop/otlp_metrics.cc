@@ -1,7 +1,4 @@
-// A point becomes one series or several of the same labels. A request whose points were added to
-// totals and then refused by the store comes again, and its deltas are then missing from the
-// totals: the next ones make them good for gauges, and for counters an increase is lost. Senders
-// that must not lose any send cumulative sums, which is their default.
+// A point becomes one series or several of the same labels.
 #include "server/interop/otlp_metrics.h"
 
 #include <algorithm>
@@ -92,9 +89,11 @@ class Reader {
     delta_ = false;
     switch (metric.data_case()) {
       case otlp::Metric::kGauge:
+        told.typed = true;
         for (const auto& point : metric.gauge().data_points()) Number(point);
         break;
       case otlp::Metric::kSum:
+        told.typed = true;
         if (metric.sum().is_monotonic()) told.type = storage::MetricType::kCounter;
         delta_ = metric.sum().aggregation_temporality() == otlp::AGGREGATION_TEMPORALITY_DELTA;
         for (const auto& point : metric.sum().data_points()) Number(point);
@@ -157,12 +156,13 @@ class Reader {
     if (stale_) {
       value = StaleMarker();
     } else if (adds && delta_) {
-      const auto total = deltas_.Add(key, time_ns_, value);
-      if (!total.has_value()) {
+      const auto added = deltas_.Add(key, time_ns_, value);
+      if (!added.has_value()) {
         result_.write.texts.pop_back();
         return;
       }
-      value = *total;
+      value = added->total;
+      result_.added.push_back(*added);
     }
     result_.write.AddSeries(key, metric_);
     result_.write.AddSample(time_ns_, value);

@@ -28,6 +28,9 @@ struct OtlpMetrics {
   // Points that cannot be read, and why the first of them cannot.
   uint64_t rejected = 0;
   std::string problem;
+  // Deltas that are in the totals now. If the request is not stored they are to be taken back,
+  // because it comes again.
+  std::vector<DeltaSums::Added> added;
 };
 
 // `request` is not trusted. The result does not point into it. `deltas` keeps the totals.

@@ -20,9 +20,12 @@ absl::Status Damaged(absl::string_view what) {
 }
 
 // The enum is the same in both protocols (MetricMetadata.MetricType, Metadata.MetricType).
-storage::MetricType TypeOf(uint64_t type) {
+// Histograms and summaries are several series, whose types their names tell.
+void SetType(uint64_t type, ForeignMetric* metric) {
   constexpr uint64_t kCounter = 1;
-  return type == kCounter ? storage::MetricType::kCounter : storage::MetricType::kGauge;
+  constexpr uint64_t kGauge = 2;
+  metric->typed = type == kCounter || type == kGauge;
+  metric->type = type == kCounter ? storage::MetricType::kCounter : storage::MetricType::kGauge;
 }
 
 // An honest sender's requests have some thousand samples. What a hostile one can make of the bytes
@@ -191,7 +194,7 @@ absl::StatusOr<ForeignMetric> ReadMetadata2(absl::string_view message, const Sym
   WireReader in(message);
   while (in.Next()) {
     if (!in.is_varint()) continue;
-    if (in.field() == 1) metric.type = TypeOf(in.number());
+    if (in.field() == 1) SetType(in.number(), &metric);
     if (in.field() == 3) help = in.number();
     if (in.field() == 4) unit = in.number();
   }
@@ -244,7 +247,7 @@ absl::Status ReadMetadata1(absl::string_view message, ForeignWrite* write) {
   ForeignMetric metric;
   WireReader in(message);
   while (in.Next()) {
-    if (in.field() == 1 && in.is_varint()) metric.type = TypeOf(in.number());
+    if (in.field() == 1 && in.is_varint()) SetType(in.number(), &metric);
     if (in.field() == 2 && in.is_bytes()) metric.name = std::string(in.bytes());
     if (in.field() == 4 && in.is_bytes()) metric.help = std::string(in.bytes());
     if (in.field() == 5 && in.is_bytes()) metric.unit = std::string(in.bytes());

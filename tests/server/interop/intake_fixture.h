@@ -22,10 +22,8 @@ namespace tacho::server::interop {
 
 class IntakeTest : public testing::Test {
  protected:
-  IntakeTest() {
-    store_.CommitAtOnce();
-    Restart();
-  }
+  IntakeTest() { Restart(); }
+  void SetUp() override { store_.CommitAtOnce(); }
 
   // Nothing is remembered any more.
   void Restart(config::v1::Interop config = {}) {

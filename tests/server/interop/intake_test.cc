@@ -157,6 +157,35 @@ TEST_F(IntakeTest, AStoreThatTakesNothingIsAFailureOfTheWhole) {
   EXPECT_TRUE(absl::IsUnavailable(Write(write).status));
 }
 
+// No commit goes through.
+class HeldIntakeTest : public IntakeTest {
+  void SetUp() override {}
+};
+
+TEST_F(HeldIntakeTest, AFullQueueIsNoRequestThatIsTooLarge) {
+  store_.FillQueue();
+  ForeignWrite write;
+  Add(&write, "a", 1);
+  const auto outcome = Write(write);
+  EXPECT_TRUE(absl::IsUnavailable(outcome.status)) << outcome.status;
+}
+
+TEST_F(IntakeTest, ASeriesThatIsNoneIsCountedEachTimeAndMakesNoJob) {
+  ForeignWrite write;
+  for (int i = 0; i < 2; ++i) {
+    std::string& key = write.texts.emplace_back();
+    AppendLabel("job", "vision", &key);
+    write.AddSeries(key);
+    write.AddSample(ingest::kNowNs, i);
+  }
+  Add(&write, "a", 1);
+  const auto outcome = Write(write);
+  EXPECT_EQ(outcome.stored, 1u);
+  EXPECT_EQ(outcome.refused, 2u);
+  EXPECT_THAT(outcome.refusal, HasSubstr("no metric name"));
+  EXPECT_TRUE(limiting_.job_refusals().Of("").empty());
+}
+
 TEST_F(IntakeTest, AJobThatHasExpiredBeginsAnew) {
   ForeignWrite write;
   Add(&write, "a", 1);
@@ -170,10 +199,13 @@ TEST_F(IntakeTest, AJobThatHasExpiredBeginsAnew) {
 
 TEST_F(IntakeTest, TypesComeFromNamesAndFromMetadata) {
   ForeignWrite metadata;
-  metadata.metrics.push_back({"temperature", storage::MetricType::kCounter, "Cel", "Help."});
+  metadata.metrics.push_back(
+      {{"temperature", storage::MetricType::kCounter, "Cel", "Help."}, true});
+  metadata.metrics.push_back({{"odd_total", storage::MetricType::kGauge, "", ""}, true});
   Write(metadata);
   ForeignWrite write;
-  for (const char* name : {"requests_total", "latency_bucket", "loss", "temperature"}) {
+  for (const char* name :
+       {"requests_total", "latency_bucket", "loss", "temperature", "odd_total"}) {
     Add(&write, name, 1);
   }
   ASSERT_TRUE(Write(write).status.ok());
@@ -186,6 +218,7 @@ TEST_F(IntakeTest, TypesComeFromNamesAndFromMetadata) {
   EXPECT_EQ(metrics["requests_total"].type, storage::MetricType::kCounter);
   EXPECT_EQ(metrics["latency_bucket"].type, storage::MetricType::kHistogram);
   EXPECT_EQ(metrics["loss"].type, storage::MetricType::kGauge);
+  EXPECT_EQ(metrics["odd_total"].type, storage::MetricType::kGauge) << "what is told counts";
   EXPECT_EQ(metrics["temperature"],
             (storage::Metric{"temperature", storage::MetricType::kCounter, "Cel", "Help."}));
 }

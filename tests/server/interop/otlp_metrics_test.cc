@@ -101,6 +101,15 @@ TEST_F(OtlpMetricsTest, DeltasAreAddedUpAndARepeatedRequestAddsNothing) {
   EXPECT_THAT(Samples(Read()), ElementsAre(Pair("requests", 10)));
 }
 
+TEST_F(OtlpMetricsTest, DeltasOfARequestThatIsNotStoredAreTakenBack) {
+  auto* const sum = Metric("requests")->mutable_sum();
+  sum->set_aggregation_temporality(otlp::AGGREGATION_TEMPORALITY_DELTA);
+  Point(sum->mutable_data_points())->set_as_int(5);
+  Point(sum->mutable_data_points(), kTime + 1)->set_as_int(2);
+  deltas_.TakeBack(Read().added);
+  EXPECT_THAT(Samples(Read()), ElementsAre(Pair("requests", 5), Pair("requests", 7)));
+}
+
 TEST_F(OtlpMetricsTest, AHistogramHasCumulativeBucketsAndItsEnds) {
   auto* const histogram = Metric("latency")->mutable_histogram();
   auto* const point = Point(histogram->mutable_data_points());
