@@ -124,7 +124,7 @@ absl::Status HttpFront::CheckCalls(const edge::PeerAddress& network) const {
   for (const auto& [number, connection] : connections_) {
     if (connection.exchange == nullptr || !connection.exchange->AnswersLater()) continue;
     ++all;
-    bytes += exchange->request.content_length;
+    bytes += connection.exchange->request.content_length;
     if (connection.network == network) ++same;
   }
   if (same > options_.limits.calls_per_address) {
