@@ -236,7 +236,7 @@ class GrafanaTest(harness.TestCase):
         self.assertGreaterEqual(asked, 4)
 
     def expect_variables(self):
-        values = self.choices(True)
+        values = {**self.choices(True), "page": f"http://127.0.0.1:{self.collector.http}/ui/"}
         for board in boards.load():
             for name, variable in boards.variables(board).items():
                 if variable["type"] == "datasource":
