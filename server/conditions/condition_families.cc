@@ -26,8 +26,11 @@ std::vector<Culprit> Suspects(const Finding& finding) {
   return suspects;
 }
 
-Labels InfoLabels(const Finding& finding, const Culprit& suspect, Labels labels) {
-  const auto step = suspect.step ? suspect.step : finding.step;
+// All lines have the step of the first culprit, where the condition began: an alert shows one step,
+// and does not know the lines' order.
+Labels InfoLabels(const Finding& finding, const Culprit& first, const Culprit& suspect,
+                  Labels labels) {
+  const auto step = first.step ? first.step : finding.step;
   labels.push_back({"reason", finding.reason});
   labels.push_back({"host", suspect.host});
   labels.push_back({"task", suspect.task ? absl::StrCat(*suspect.task) : ""});
@@ -64,7 +67,7 @@ std::vector<prometheus::MetricFamily> ConditionFamilies(const JobConditions& con
     metrics::AddLine(graded, is_true ? 1 : 0, &states);
     if (!is_true) continue;
     for (const Culprit& suspect : suspects) {
-      metrics::AddLine(InfoLabels(one->finding, suspect, graded), 1, &infos);
+      metrics::AddLine(InfoLabels(one->finding, suspects.front(), suspect, graded), 1, &infos);
     }
     metrics::AddLine(names, static_cast<double>(one->since_ns) / 1e9, &since);
     metrics::AddLine(names, static_cast<double>(one->finding.culprits.size()), &culprits);
