@@ -7,8 +7,8 @@
 
 #include "proto/base/check.h"
 #include "server/interop/label_mapping.h"
-#include "server/interop/prometheus_write.h"
 #include "server/interop/packed_body.h"
+#include "server/interop/prometheus_write.h"
 
 namespace interop = tacho::server::interop;
 
@@ -22,8 +22,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!unpacked.ok()) return 0;
     message = *std::move(unpacked);
   }
-  const auto write = (how & 1) != 0 ? interop::ReadWriteRequest2(message)
-                                    : interop::ReadWriteRequest1(message);
+  const auto write =
+      (how & 1) != 0 ? interop::ReadWriteRequest2(message) : interop::ReadWriteRequest1(message);
   if (!write.ok()) return 0;
   size_t samples = 0;
   for (const auto& series : write->series) {

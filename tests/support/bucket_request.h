@@ -46,8 +46,8 @@ class RequestBucket : public Bucket {
     return StoredObject{std::move(answer.body), std::move(answer.tag)};
   }
 
-  absl::StatusOr<std::optional<StoredObject>> GetIfChanged(
-      absl::string_view key, absl::string_view tag) override {
+  absl::StatusOr<std::optional<StoredObject>> GetIfChanged(absl::string_view key,
+                                                           absl::string_view tag) override {
     BucketAnswer answer = Ask({.kind = BucketRequest::Kind::kGetIfChanged,
                                .key = std::string(key),
                                .tag = std::string(tag)});
@@ -85,8 +85,7 @@ class RequestBucket : public Bucket {
         {.kind = BucketRequest::Kind::kPut, .key = std::string(key), .body = std::string(body)}));
   }
 
-  absl::StatusOr<ObjectPage> List(absl::string_view prefix,
-                                           absl::string_view from) override {
+  absl::StatusOr<ObjectPage> List(absl::string_view prefix, absl::string_view from) override {
     BucketAnswer answer = Ask(
         {.kind = BucketRequest::Kind::kList, .key = std::string(prefix), .tag = std::string(from)});
     if (!answer.status.ok()) return answer.status;
