@@ -67,8 +67,11 @@ std::vector<JudgedConditionPtr> TrueOnes(const conditions::JobConditions& all) {
     if (one->status == conditions::ConditionStatus::kTrue) found.push_back(one);
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-    return std::tie(b->finding.severity, a->since_ns, a->name) <
-           std::tie(a->finding.severity, b->since_ns, b->name);
+    // A slow host makes the whole job slow: who looks wants to know the host.
+    const bool a_names_nobody = a->finding.culprits.empty();
+    const bool b_names_nobody = b->finding.culprits.empty();
+    return std::tie(b->finding.severity, a_names_nobody, a->since_ns, a->name) <
+           std::tie(a->finding.severity, b_names_nobody, b->since_ns, b->name);
   });
   return found;
 }

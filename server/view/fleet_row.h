@@ -31,7 +31,8 @@ using FleetRowPtr = std::shared_ptr<const FleetRow>;
 inline constexpr size_t kMaxKeptOutline = 8192;
 size_t BytesOf(const storage::JobOutline& outline);
 
-// Those of `all` that are true, the worst first: by severity, then the oldest, then by name.
+// Those of `all` that are true, the worst first: by severity, then those that name a
+// culprit, then the oldest, then by name.
 std::vector<conditions::JudgedConditionPtr> TrueOnes(const conditions::JobConditions& all);
 
 // FleetJob.rank. A job whose chips are not known counts as if it had one.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "server/view/fleet_row.h"
 #include "tests/server/view/fleet_fixture.h"
 
 namespace tacho::server::view {
@@ -321,6 +322,26 @@ TEST(AnsweredJobsTest, ForgetsWhatWasNotAskedForLately) {
     EXPECT_LE(answered.bytes(), 10'000u);
   }
   EXPECT_EQ(answered.Find("second", 1), nullptr);
+}
+
+TEST(TrueOnesTest, OneThatNamesACulpritComesBeforeAnOlderOneThatDoesNot) {
+  const auto condition = [](const char* name, Severity severity, int64_t since, bool names) {
+    auto made = std::make_shared<conditions::JudgedCondition>();
+    made->name = name;
+    made->status = conditions::ConditionStatus::kTrue;
+    made->finding.severity = severity;
+    made->since_ns = since;
+    if (names) made->finding.culprits.push_back({.host = "h7"});
+    return made;
+  };
+  std::vector<std::string> names;
+  for (const auto& one : TrueOnes({condition("Slower", Severity::kWarning, 1, false),
+                                   condition("Straggling", Severity::kWarning, 3, true),
+                                   condition("Throttled", Severity::kWarning, 2, true),
+                                   condition("Stalled", Severity::kCritical, 9, false)})) {
+    names.push_back(one->name);
+  }
+  EXPECT_THAT(names, ElementsAre("Stalled", "Throttled", "Straggling", "Slower"));
 }
 
 }  // namespace
