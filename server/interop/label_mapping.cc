@@ -175,9 +175,10 @@ bool LabelMapping::Apply(const Rule& rule, const storage::Labels& labels, Mapped
   mapped->metric = *std::move(metric);
   for (const auto& [name, value] : labels) {
     if (value.empty() || Contains(used, name) || Contains(rule.drop_labels, name)) continue;
-    const auto renamed = std::find_if(rule.renames.begin(), rule.renames.end(),
-                                      [&](const auto& rename) { return rename.first == name; });
-    const absl::string_view now = renamed == rule.renames.end() ? name : renamed->second;
+    absl::string_view now = name;
+    for (const auto& [from, to] : rule.renames) {
+      if (from == name) now = to;
+    }
     if (now.empty() || absl::StartsWith(now, "__")) continue;
     mapped->labels.emplace_back(AllowedName(now), value);
   }

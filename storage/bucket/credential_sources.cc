@@ -297,9 +297,8 @@ absl::StatusOr<Credentials> ParseJsonCredentials(absl::string_view body, std::st
   if (json.HasParseError() || !json.IsObject())
     return Denied(source, "the answer is no JSON object");
   const auto member = [&](const char* name) {
-    const auto found = json.FindMember(name);
-    return found != json.MemberEnd() && found->value.IsString()
-               ? std::string(found->value.GetString(), found->value.GetStringLength())
+    return json.HasMember(name) && json[name].IsString()
+               ? std::string(json[name].GetString(), json[name].GetStringLength())
                : std::string();
   };
   Credentials found{.key_id = member("AccessKeyId"),
