@@ -65,4 +65,23 @@ std::string JsonString(absl::string_view text) {
   return json + "\"";
 }
 
+bool IsJsonNested(absl::string_view json, int levels) {
+  int depth = 0;
+  char quote = 0;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (quote != 0) {
+      if (c == '\\') ++i;
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '{' || c == '[') {
+      if (++depth > levels) return true;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return false;
+}
+
 }  // namespace tacho

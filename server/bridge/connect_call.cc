@@ -87,31 +87,10 @@ absl::StatusOr<absl::string_view> ReadEnvelope(absl::string_view body) {
   return body.substr(kEnvelopeBytes);
 }
 
-// Objects and arrays in each other. The parser takes arrays in arrays without end, and keeps some
-// hundred bytes for each; our messages need seven levels. It takes either kind of quotes.
-bool IsTooDeep(absl::string_view json) {
-  int depth = 0;
-  char quote = 0;
-  for (size_t i = 0; i < json.size(); ++i) {
-    const char c = json[i];
-    if (quote != 0) {
-      if (c == '\\') ++i;
-      if (c == quote) quote = 0;
-    } else if (c == '"' || c == '\'') {
-      quote = c;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kMaxDepth) return true;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return false;
-}
-
 absl::StatusOr<std::string> FromJson(const google::protobuf::MethodDescriptor& method,
                                      absl::string_view json) {
   if (!IsUtf8(json)) return Malformed("the message is no UTF-8");
-  if (IsTooDeep(json)) {
+  if (IsJsonNested(json, kMaxDepth)) {
     return Malformed(
         absl::StrCat("the message has more than ", kMaxDepth, " objects and arrays in each other"));
   }

@@ -1,4 +1,4 @@
-// Who may ask for what is not for everybody.
+// Lets callers in to pages and doors that are not for everybody.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,13 +8,13 @@
 
 namespace tacho::server::http {
 
-// Decides who may see a page, or write. Thread-safe. Its parts are not owned and must outlive it.
+// Decides who may see a page or write. Thread-safe. Its parts are not owned and must outlive it.
 struct HttpGuard {
   const security::AccessControl* access = nullptr;  // Null: everybody may do everything.
   bool require_certificate = false;                 // listen.tls.client_certificates: require.
 };
 
-// Who asks, if it has the role.
+// The caller of a request, if it has the role.
 //   UNAUTHENTICATED    no valid token or certificate.
 //   PERMISSION_DENIED  it lacks the role, or the certificate that is required.
 absl::StatusOr<security::Caller> AdmitRequest(const HttpGuard& guard, const HttpRequest& request,

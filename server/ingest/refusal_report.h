@@ -21,7 +21,7 @@
 
 namespace tacho::server::ingest {
 
-// What a limit is to the sender.
+// The reason that a sender reads for a limit.
 v1::Reject::Reason RejectReasonOf(storage::Limit limit);
 
 // One thread at a time.

@@ -2,13 +2,14 @@
 // only; after a restart the totals begin at 0 again, which readers of counters take for a reset.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 
@@ -17,6 +18,8 @@ namespace tacho::server::interop {
 // Thread-safe.
 class DeltaSums {
  public:
+  static constexpr size_t kMaxKeyBytes = 4096;
+
   explicit DeltaSums(size_t max_series) : max_series_(max_series) {}
 
   struct Added {
@@ -26,47 +29,30 @@ class DeltaSums {
     double delta = 0;
     double total = 0;  // With it.
   };
-  // Adds a delta that ends at `time_ns` to the total of the series `key`. nullopt if one of that
-  // time or a later one is added already: an answer was lost and the request comes again, or it is
-  // out of order; and if there is no room for another series.
-  std::optional<Added> Add(absl::string_view key, int64_t time_ns, double delta)
-      ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_);
-    auto found = totals_.find(key);
-    if (found == totals_.end()) {
-      if (totals_.size() >= max_series_) return std::nullopt;
-      found = totals_.emplace(std::string(key), Total()).first;
-    }
-    Total& total = found->second;
-    if (time_ns <= total.time_ns) return std::nullopt;
-    Added added{found->first, time_ns, total.time_ns, delta};
-    total.time_ns = time_ns;
-    total.value += delta;
-    added.total = total.value;
-    return added;
-  }
+  // Adds a delta that ends at `time_ns` to the total of the series `key`.
+  //   ALREADY_EXISTS      one of that time or a later one is added already: an answer was lost and
+  //   the
+  //                       request comes again, or it is out of order.
+  //   RESOURCE_EXHAUSTED  there is no room for another series, or its key is too long. Series that
+  //                       have been silent for an hour make room.
+  absl::StatusOr<Added> Add(absl::string_view key, int64_t time_ns, double delta)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // As if they had not been added. Where another one came meanwhile, its total stays too high by
-  // what is taken back now.
-  void TakeBack(const std::vector<Added>& all) ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_);
-    for (auto added = all.rbegin(); added != all.rend(); ++added) {
-      const auto found = totals_.find(added->key);
-      if (found == totals_.end()) continue;
-      found->second.value -= added->delta;
-      if (found->second.time_ns == added->time_ns) found->second.time_ns = added->time_before_ns;
-    }
-  }
+  // As if they had not been added. Where another one came meanwhile, the time stays.
+  void TakeBack(const std::vector<Added>& all) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Total {
     int64_t time_ns = INT64_MIN;
     double value = 0;
   };
+  bool HasRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t max_series_;
   absl::Mutex mutex_;
   absl::flat_hash_map<std::string, Total> totals_ ABSL_GUARDED_BY(mutex_);
+  int64_t newest_ns_ ABSL_GUARDED_BY(mutex_) = INT64_MIN;
+  int64_t looked_ns_ ABSL_GUARDED_BY(mutex_) = INT64_MIN;  // newest_ns_ when room was last made.
 };
 
 }  // namespace tacho::server::interop

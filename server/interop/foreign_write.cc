@@ -3,6 +3,8 @@
 #include <limits>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "server/errors/error_table.h"
 #include "server/interop/wire_reader.h"
 
 namespace tacho::server::interop {
@@ -29,6 +31,14 @@ void AppendText(char tag, absl::string_view text, std::string* out) {
 }
 
 }  // namespace
+
+absl::Status ForeignWrite::CheckSize() const {
+  if (samples.size() <= kMaxSamples && text_bytes <= kMaxTextBytes) return absl::OkStatus();
+  return errors::ErrorOf(
+      errors::Failure::kTooLarge,
+      absl::StrCat("the request has more than ", kMaxSamples, " samples, or labels of more than ",
+                   kMaxTextBytes, " bytes in all: send fewer samples a request"));
+}
 
 void AppendLabel(absl::string_view name, absl::string_view value, std::string* key) {
   key->push_back(kLabelTag);

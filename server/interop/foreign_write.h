@@ -1,14 +1,20 @@
 // One request of another tool after its bytes were read: series and their samples. Doors make it,
 // Intake stores it.
+//
+// A few bytes of a request can stand for many: a reference for a whole text, an attribute of a
+// resource for a label of each of its series. So a translator asks CheckSize() as it goes.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/interop/told_metrics.h"
 #include "storage/model/series.h"
 
 namespace tacho::server::interop {
@@ -19,7 +25,7 @@ struct ForeignSample {
 };
 
 struct ForeignSeries {
-  // The labels as SeriesKey writes them. Points into the request, or into ForeignWrite::texts.
+  // The labels as AppendLabel() writes them. Points into the request, or into ForeignWrite::texts.
   absl::string_view key;
   // Its samples are ForeignWrite::samples[first, first + count).
   uint32_t first = 0;
@@ -27,20 +33,20 @@ struct ForeignSeries {
   // A native histogram makes several series, of which one stands for it where things are counted.
   enum class Part : uint8_t { kSample, kHistogram, kOfHistogram };
   Part part = Part::kSample;
-  // What is known of its metric: an index into ForeignWrite::metrics; -1: nothing.
+  // An index into ForeignWrite::metrics; -1: the request says nothing of its metric.
   int32_t metric = -1;
 };
 
-// What a request says of a metric. Its name is empty where the metric is that of a series.
-struct ForeignMetric : storage::Metric {
-  bool typed = false;  // Its type is told; else it is guessed from the name of each series.
-};
-
 struct ForeignWrite {
+  // An honest request has some thousand samples, and less text than its own bytes.
+  static constexpr size_t kMaxSamples = 1'000'000;
+  static constexpr size_t kMaxTextBytes = size_t{64} << 20;
+
   std::vector<ForeignSeries> series;
   std::vector<ForeignSample> samples;
   std::vector<ForeignMetric> metrics;
   std::deque<std::string> texts;  // A deque, so that what keys point to stays where it is.
+  size_t text_bytes = 0;          // Made of the request so far, and not only of what is kept.
   uint64_t exemplars = 0;         // Left out.
 
   // Begins a series; its samples are those that are added next.
@@ -51,10 +57,17 @@ struct ForeignWrite {
                       .part = part,
                       .metric = metric});
   }
+  // The same with a key that is not in the request.
+  void AddSeriesWithText(std::string key, int32_t metric, ForeignSeries::Part part) {
+    text_bytes += key.size();
+    AddSeries(texts.emplace_back(std::move(key)), metric, part);
+  }
   void AddSample(int64_t time_ns, double value) {
     samples.push_back({time_ns, value});
     ++series.back().count;
   }
+  //   RESOURCE_EXHAUSTED (TOO_LARGE)  the request has become too much of either.
+  absl::Status CheckSize() const;
 };
 
 // Labels as bytes: what prometheus.TimeSeries has as its repeated field `labels`, so that the bytes

@@ -1,6 +1,6 @@
 // A request is worked through in passes over its series: places of the series that are known; new
-// sheets for those that are not; rights; rows. Only then is anything handed to the store, so that a
-// request that is refused as a whole leaves nothing behind.
+// sheets for those that are not; rights; rows. Only then are rows handed to the store, so that a
+// request that is refused as a whole leaves no sample behind.
 #include "server/interop/intake.h"
 
 #include <algorithm>
@@ -10,48 +10,14 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/check.h"
 #include "proto/base/stale_marker.h"
 #include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
-#include "server/ingest/text_rules.h"
-#include "server/limits/limit_text.h"
 #include "server/metrics/metric_families.h"
 
 namespace tacho::server::interop {
-namespace {
-
-// What is learnt of metrics is little, and of no use for more than a sender's own.
-constexpr size_t kMaxLearnt = 100'000;
-
-// Names of Prometheus' conventions, for metrics of which nothing else is known
-// (prometheus/docs, content/docs/practices/naming.md).
-storage::MetricType TypeByName(absl::string_view name) {
-  if (absl::EndsWith(name, "_bucket")) return storage::MetricType::kHistogram;
-  const bool counts = absl::EndsWith(name, "_total") || absl::EndsWith(name, "_count") ||
-                      absl::EndsWith(name, "_sum");
-  return counts ? storage::MetricType::kCounter : storage::MetricType::kGauge;
-}
-
-// A histogram's or summary's family, whose metadata its series share.
-absl::string_view FamilyOf(absl::string_view name) {
-  for (const absl::string_view suffix : {"_bucket", "_count", "_sum", "_total"}) {
-    if (absl::EndsWith(name, suffix)) return name.substr(0, name.size() - suffix.size());
-  }
-  return name;
-}
-
-std::string Shortened(std::string text, size_t bytes) {
-  if (text.size() <= bytes) return text;
-  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) --bytes;
-  text.resize(bytes);
-  return text;
-}
-
-}  // namespace
-
 std::string SenderName(absl::string_view protocol, const security::Rights& rights,
                        absl::string_view peer) {
   if (!rights.owner().empty()) return absl::StrCat(protocol, ":", rights.owner());
@@ -66,9 +32,9 @@ class Intake::Request {
 
   // Everything that can refuse the request as a whole.
   absl::Status Prepare(const std::string& sender) {
-    TACHO_RETURN_IF_ERROR(options_.admission->CheckDraining());
     bucket_ = options_.quotas->BucketOfAgent(sender);
     TACHO_RETURN_IF_ERROR(CheckRates(nullptr));
+    generation_ = intake_.sheets_.generation();
     FindPlaces();
     if (!unknown_.empty()) TACHO_RETURN_IF_ERROR(MakeSheets(sender));
     for (const auto& [index, first] : repeated_) places_[index] = places_[first];
@@ -104,6 +70,7 @@ class Intake::Request {
   void FindPlaces();
   absl::Status MakeSheets(const std::string& sender);
   absl::Status MakeSheet(const std::vector<NewSeries>& series, size_t begin, size_t end);
+  void MarkInvalid(size_t index, const absl::Status& why);
   absl::Status MakeRows();
   // Whether the sender and the job may send now.
   absl::Status CheckRates(edge::TokenBucket* job) const;
@@ -121,6 +88,7 @@ class Intake::Request {
   const ForeignWrite& write_;
   const security::RightsPtr rights_;
   std::shared_ptr<edge::TokenBucket> bucket_;
+  uint64_t generation_ = 0;    // Of the places.
   std::vector<Place> places_;  // One for each series.
   std::vector<size_t> unknown_;
   std::vector<std::pair<size_t, size_t>> repeated_;  // A series, and where it was first.
@@ -165,13 +133,12 @@ absl::Status Intake::Request::MakeSheets(const std::string& sender) {
     TACHO_ASSIGN_OR_RETURN(auto labels, LabelsOfKey(series.key));
     auto mapped = mapping->Map(std::move(labels));
     if (!mapped.ok()) {
-      if (invalid_.empty()) invalid_ = std::string(mapped.status().message());
-      places_[i].kind = Place::Kind::kInvalid;  // Not remembered: the next request hears it again.
+      MarkInvalid(i, mapped.status());
       continue;
     }
     if (mapped->dropped) {
       places_[i].kind = Place::Kind::kDropped;
-      intake_.sheets_.Put(series.key, places_[i]);
+      intake_.sheets_.Put(series.key, places_[i], generation_);
       continue;
     }
     const int64_t time = series.count == 0 ? 0 : write_.samples[series.first].time_ns;
@@ -184,13 +151,20 @@ absl::Status Intake::Request::MakeSheets(const std::string& sender) {
         options_.admission->CheckRights(rights_->CheckJob(std::get<0>(key), "job")));
   }
   bucket->Take(unknown_.size(), rate, now_ns);
+  const ingest::IngestLimits& limits = options_.admission->limits();
+  const size_t columns = std::min<uint64_t>(
+      {Sheet::kColumns, limits.max_series_per_layout(), limits.max_columns_per_stream()});
   for (const auto& [key, series] : sources) {
-    for (size_t begin = 0; begin < series.size(); begin += Sheet::kColumns) {
-      TACHO_RETURN_IF_ERROR(
-          MakeSheet(series, begin, std::min(series.size(), begin + Sheet::kColumns)));
+    for (size_t begin = 0; begin < series.size(); begin += columns) {
+      TACHO_RETURN_IF_ERROR(MakeSheet(series, begin, std::min(series.size(), begin + columns)));
     }
   }
   return absl::OkStatus();
+}
+
+void Intake::Request::MarkInvalid(size_t index, const absl::Status& why) {
+  if (invalid_.empty()) invalid_ = std::string(why.message());
+  places_[index].kind = Place::Kind::kInvalid;  // Not remembered: the next request hears it again.
 }
 
 absl::Status Intake::Request::MakeSheet(const std::vector<NewSeries>& series, size_t begin,
@@ -210,7 +184,7 @@ absl::Status Intake::Request::MakeSheet(const std::vector<NewSeries>& series, si
     const ForeignSeries& sent = write_.series[series[i].index];
     const ForeignMetric* told =
         sent.metric < 0 ? nullptr : &write_.metrics[static_cast<size_t>(sent.metric)];
-    const storage::Metric metric = intake_.MetricOf(mapped.metric, told);
+    const storage::Metric metric = intake_.told_.Of(mapped.metric, told);
     v1::Layout::Series* const column = layout.add_series();
     column->mutable_metric()->set_name(metric.name);
     column->mutable_metric()->set_type(static_cast<v1::MetricType>(metric.type));
@@ -226,14 +200,18 @@ absl::Status Intake::Request::MakeSheet(const std::vector<NewSeries>& series, si
   layout.mutable_source()->set_host(source.host);
   layout.mutable_source()->set_attempt(source.attempt);
   if (source.task.has_value()) layout.mutable_source()->set_task(*source.task);
-  TACHO_ASSIGN_OR_RETURN(auto admitted, options_.admission->AdmitLayout(layout, 0));
+  auto admitted_or = options_.admission->AdmitLayout(layout, 0);
+  if (absl::IsInvalidArgument(admitted_or.status())) {
+    // A job or host that breaks the rules on texts.
+    for (size_t i = begin; i < end; ++i) MarkInvalid(series[i].index, admitted_or.status());
+    return absl::OkStatus();
+  }
+  TACHO_ASSIGN_OR_RETURN(const auto admitted, std::move(admitted_or));
   storage::Registration registration;
   if (!admitted.definition.series.empty()) {
     TACHO_ASSIGN_OR_RETURN(registration, options_.store->RegisterLayout(admitted.definition));
   }
   auto sheet = std::make_shared<Sheet>();
-  sheet->refused_by.assign(admitted.width, Sheet::kStored);
-  sheet->host = source.host;
   const auto breaches = registration.breaches;
   sheet->layout = ingest::StreamLayout::Of(admitted, std::move(registration));
   sheet->layout.job_name = source.job;
@@ -246,7 +224,7 @@ absl::Status Intake::Request::MakeSheet(const std::vector<NewSeries>& series, si
   for (size_t i = begin; i < end; ++i) {
     Place& place = places_[series[i].index];
     place = {Place::Kind::kStored, column_of[i - begin], sheet};
-    intake_.sheets_.Put(write_.series[series[i].index].key, place);
+    intake_.sheets_.Put(write_.series[series[i].index].key, place, generation_);
   }
   return absl::OkStatus();
 }
@@ -461,43 +439,20 @@ std::shared_ptr<const LabelMapping> Intake::mapping() const {
   return mapping_;
 }
 
+absl::Status Intake::CheckOpen() const {
+  TACHO_RETURN_IF_ERROR(options_.admission->CheckDraining());
+  return options_.quotas->CheckNewStream();
+}
+
 void Intake::Write(const ForeignWrite& write, const std::string& sender,
                    const security::RightsPtr& rights, Done done) {
-  LearnMetrics(write.metrics);
+  told_.Learn(write.metrics);
   Request request(this, write, rights);
   if (auto status = request.Prepare(sender); !status.ok()) {
     return done({.status = std::move(status)});
   }
   remembered_.Set(static_cast<double>(sheets_.size()));
   request.Send(std::move(done));
-}
-
-void Intake::LearnMetrics(const std::vector<ForeignMetric>& metrics) {
-  absl::MutexLock lock(&mutex_);
-  for (const ForeignMetric& metric : metrics) {
-    if (metric.name.empty()) continue;
-    if (learnt_.size() >= kMaxLearnt && !learnt_.contains(metric.name)) continue;
-    learnt_[metric.name] = metric;
-  }
-}
-
-storage::Metric Intake::MetricOf(std::string name, const ForeignMetric* known) const {
-  storage::Metric metric;
-  metric.type = TypeByName(name);
-  ForeignMetric told;
-  if (known != nullptr) {
-    told = *known;
-  } else {
-    absl::MutexLock lock(&mutex_);
-    auto found = learnt_.find(name);
-    if (found == learnt_.end()) found = learnt_.find(FamilyOf(name));
-    if (found != learnt_.end()) told = found->second;
-  }
-  if (told.typed) metric.type = told.type;
-  metric.unit = Shortened(std::move(told.unit), ingest::kMaxUnitBytes);
-  metric.help = Shortened(std::move(told.help), ingest::kMaxHelpBytes);
-  metric.name = std::move(name);
-  return metric;
 }
 
 absl::StatusOr<std::function<void()>> Intake::Prepare(const config::v1::Collector& config) {

@@ -29,6 +29,7 @@
 #include "server/interop/foreign_write.h"
 #include "server/interop/label_mapping.h"
 #include "server/interop/series_sheets.h"
+#include "server/interop/told_metrics.h"
 #include "server/limits/series_limiting.h"
 #include "server/process/clock_watch.h"
 #include "server/process/reloadable.h"
@@ -78,36 +79,32 @@ class Intake final : public process::Reloadable {
   static absl::StatusOr<std::unique_ptr<Intake>> Create(const config::v1::Interop& config,
                                                         IntakeOptions options);
 
+  // For a door, before it unpacks a request, which may take much memory.
+  //   UNAVAILABLE  the collector drains, or its memory is short.
+  absl::Status CheckOpen() const;
   // Stores a request of `sender`, for which `rights` are asked. `done` is called once: perhaps
   // before this returns, perhaps on the thread of the store's committer, so it must return soon.
   // `write` is not used after this has returned.
   void Write(const ForeignWrite& write, const std::string& sender,
              const security::RightsPtr& rights, Done done);
-  // What remote write 1.0 says of metrics in requests of their own. Kept in memory, for series that
-  // come later.
-  void LearnMetrics(const std::vector<ForeignMetric>& metrics) ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::StatusOr<std::function<void()>> Prepare(const config::v1::Collector& config) override;
 
  private:
   class Request;
 
-  explicit Intake(IntakeOptions options, std::shared_ptr<const LabelMapping> mapping,
-                  uint64_t max_series);
+  Intake(IntakeOptions options, std::shared_ptr<const LabelMapping> mapping, uint64_t max_series);
   std::shared_ptr<const LabelMapping> mapping() const ABSL_LOCKS_EXCLUDED(mutex_);
-  storage::Metric MetricOf(std::string name, const ForeignMetric* known) const
-      ABSL_LOCKS_EXCLUDED(mutex_);
 
   const IntakeOptions options_;
   SeriesSheets sheets_;
-  // Counts refusals for all requests, one at a time.
-  absl::Mutex report_mutex_;
+  ToldMetrics told_;
+  absl::Mutex report_mutex_;  // The report counts for one request at a time.
   ingest::RefusalReport report_ ABSL_GUARDED_BY(report_mutex_);
   prometheus::Gauge& remembered_;
 
   mutable absl::Mutex mutex_;
   std::shared_ptr<const LabelMapping> mapping_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<std::string, ForeignMetric> learnt_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tacho::server::interop

@@ -1,5 +1,6 @@
 #include "server/interop/otlp_door.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -7,6 +8,7 @@
 #include "google/protobuf/util/json_util.h"
 #include "interop/google_rpc.pb.h"
 #include "proto/base/check.h"
+#include "proto/base/json_text.h"
 #include "server/errors/error_table.h"
 #include "server/errors/grpc_status.h"
 #include "server/interop/otlp_metrics.h"
@@ -20,6 +22,12 @@ namespace {
 constexpr char kOtlpPath[] = "/v1/metrics";
 constexpr char kProtobuf[] = "application/x-protobuf";
 constexpr char kJson[] = "application/json";
+
+// A parsed request takes ten times its bytes, and a hostile one twenty-five times. Exporters send
+// some 8,192 points at once, which are one or two megabytes.
+constexpr size_t kMaxBytes = size_t{8} << 20;
+// A request needs thirteen, and the values of attributes some more.
+constexpr int kMaxJsonLevels = 32;
 
 bool IsJson(const http::HttpRequest& request) {
   return absl::StartsWithIgnoreCase(request.Header("content-type"), kJson);
@@ -62,6 +70,11 @@ absl::Status Parse(const std::string& body, bool json, OtlpDoor::Request* reques
     return errors::ErrorOf(errors::Failure::kMalformed,
                            "the body is no ExportMetricsServiceRequest in protobuf");
   }
+  if (IsJsonNested(body, kMaxJsonLevels)) {
+    return errors::ErrorOf(errors::Failure::kMalformed,
+                           absl::StrCat("the body has more than ", kMaxJsonLevels,
+                                        " objects and arrays in each other"));
+  }
   google::protobuf::util::JsonParseOptions options;
   options.ignore_unknown_fields = true;
   const auto parsed = google::protobuf::util::JsonStringToMessage(body, request, options);
@@ -77,6 +90,7 @@ OtlpDoor::OtlpDoor(OtlpOptions options)
     : options_(std::move(options)),
       resource_attributes_(options_.config.otlp_resource_attributes().begin(),
                            options_.config.otlp_resource_attributes().end()),
+      max_bytes_(std::min<size_t>(options_.config.max_request_bytes(), kMaxBytes)),
       deltas_(options_.config.max_series()),
       samples_(metrics::NewCounter(options_.registry, "tacho_interop_samples_total",
                                    {{"protocol", "otlp"}})),
@@ -89,7 +103,7 @@ std::vector<http::Route> OtlpDoor::Routes() {
   http::Route route;
   route.path = kOtlpPath;
   route.methods = http::Methods::kPost;
-  route.max_body = options_.config.max_request_bytes();
+  route.max_body = max_bytes_;
   route.later = [this](http::HttpRequest request, http::ResponderPtr responder) {
     Handle(request, responder);
   };
@@ -108,7 +122,8 @@ void OtlpDoor::Handle(const http::HttpRequest& request, const http::ResponderPtr
     response.body = absl::StrCat("Content-Type: ", kProtobuf, " or ", kJson, " is taken here\n");
     return responder->Answer(std::move(response));
   }
-  const auto body = Unpack(request, options_.config.max_request_bytes());
+  if (const auto open = options_.intake->CheckOpen(); !open.ok()) return refuse(open);
+  const auto body = Unpack(request, max_bytes_);
   if (!body.ok()) return refuse(body.status());
   Request message;
   if (const auto parsed = Parse(*body, json, &message); !parsed.ok()) return refuse(parsed);
@@ -129,6 +144,10 @@ grpc::ServerUnaryReactor* OtlpDoor::Export(grpc::CallbackServerContext* context,
     return reactor;
   }
   const std::string peer = context->peer();  // "ipv4:10.0.0.7:4711".
+  if (const auto open = options_.intake->CheckOpen(); !open.ok()) {
+    reactor->Finish(errors::ToGrpcStatus(open));
+    return reactor;
+  }
   Store(*request, SenderName("otlp", caller->rights(), peer.substr(0, peer.rfind(':'))),
         caller->rights_ptr(),
         [reactor, response](const absl::Status& status, const Response& told) {
@@ -141,7 +160,9 @@ grpc::ServerUnaryReactor* OtlpDoor::Export(grpc::CallbackServerContext* context,
 void OtlpDoor::Store(const Request& request, const std::string& sender,
                      const security::RightsPtr& rights,
                      std::function<void(const absl::Status&, const Response&)> done) {
-  const OtlpMetrics read = ReadOtlpMetrics(request, resource_attributes_, &deltas_);
+  auto read_or = ReadOtlpMetrics(request, resource_attributes_, &deltas_);
+  if (!read_or.ok()) return done(read_or.status(), Response());
+  const OtlpMetrics read = *std::move(read_or);
   exemplars_.Increment(static_cast<double>(read.write.exemplars));
   options_.intake->Write(
       read.write, sender, rights,

@@ -56,6 +56,7 @@ class OtlpDoor final
 
   const OtlpOptions options_;
   const std::vector<std::string> resource_attributes_;
+  const size_t max_bytes_;  // Of a request over HTTP, after decompression.
   DeltaSums deltas_;
   prometheus::Counter& samples_;
   prometheus::Counter& exemplars_;

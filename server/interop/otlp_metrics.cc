@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/base/stale_marker.h"
+#include "proto/base/status_macros.h"
 #include "server/interop/label_mapping.h"
 #include "server/interop/native_histogram.h"
 
@@ -57,35 +58,46 @@ std::string Text(const common::AnyValue& value, int depth = 0) {
   return "";
 }
 
-using Attributes = google::protobuf::RepeatedPtrField<common::KeyValue>;
-
 // One request.
 class Reader {
  public:
   Reader(const std::vector<std::string>& wanted, DeltaSums* deltas)
       : wanted_(wanted), deltas_(*deltas) {}
 
-  void Read(const otlp::ResourceMetrics& resource) {
+  absl::Status Read(const otlp::ResourceMetrics& resource) {
     resource_.clear();
     for (const common::KeyValue& attribute : resource.resource().attributes()) {
       if (std::find(wanted_.begin(), wanted_.end(), attribute.key()) == wanted_.end()) continue;
-      AppendLabel(LabelNameOf(attribute.key()), Text(attribute.value()), &resource_);
+      AddAttribute(attribute, &resource_);
     }
     for (const auto& scope : resource.scope_metrics()) {
-      for (const auto& metric : scope.metrics()) Read(metric);
+      for (const auto& metric : scope.metrics()) {
+        Read(metric);
+        TACHO_RETURN_IF_ERROR(result_.write.CheckSize());
+      }
     }
+    return absl::OkStatus();
   }
   OtlpMetrics Take() && { return std::move(result_); }
 
  private:
-  using Label = std::pair<absl::string_view, std::string>;
+  using Label = std::pair<std::string, std::string>;
+
+  // Two names may become one, whose values are joined then, as OpenTelemetry's rules for Prometheus
+  // have it (specification/compatibility/prometheus_and_openmetrics.md).
+  static void AddAttribute(const common::KeyValue& attribute, storage::Labels* labels) {
+    std::string name = LabelNameOf(attribute.key());
+    for (auto& [known, value] : *labels) {
+      if (known == name) return absl::StrAppend(&value, ";", Text(attribute.value()));
+    }
+    labels->emplace_back(std::move(name), Text(attribute.value()));
+  }
 
   void Read(const otlp::Metric& metric) {
     name_ = metric.name();
     metric_ = static_cast<int32_t>(result_.write.metrics.size());
     ForeignMetric& told = result_.write.metrics.emplace_back();
-    told.unit = metric.unit();
-    told.help = metric.description();
+    told.SetTexts(metric.unit(), metric.description());
     delta_ = false;
     switch (metric.data_case()) {
       case otlp::Metric::kGauge:
@@ -123,9 +135,10 @@ class Reader {
     }
   }
 
-  // What all points have: false if the point is rejected.
+  // Reads what points of all kinds have. False if the point is rejected, or too much was read.
   template <typename Point>
   bool Begin(const Point& point) {
+    if (!result_.write.CheckSize().ok()) return false;
     if (name_.empty()) return Reject("a metric has no name");
     if (point.time_unix_nano() == 0 || point.time_unix_nano() > INT64_MAX) {
       return Reject("a point of " + name_ + " has no time");
@@ -135,10 +148,14 @@ class Reader {
     }
     time_ns_ = static_cast<int64_t>(point.time_unix_nano());
     stale_ = (point.flags() & kNoRecordedValue) != 0;
-    labels_ = resource_;
-    for (const common::KeyValue& attribute : point.attributes()) {
-      AppendLabel(LabelNameOf(attribute.key()), Text(attribute.value()), &labels_);
+    storage::Labels own;
+    for (const common::KeyValue& attribute : point.attributes()) AddAttribute(attribute, &own);
+    labels_.clear();
+    for (const auto& [name, value] : own) AppendLabel(name, value, &labels_);
+    for (const auto& [name, value] : resource_) {
+      if (FindLabel(own, name) == nullptr) AppendLabel(name, value, &labels_);
     }
+    result_.write.text_bytes += labels_.size();
     return true;
   }
 
@@ -149,22 +166,24 @@ class Reader {
 
   // A sample of the series NAMEsuffix; `adds` if it is a difference where the point's are.
   void Add(absl::string_view suffix, double value, bool adds, const Label* label = nullptr) {
-    std::string& key = result_.write.texts.emplace_back();
+    if (!result_.write.CheckSize().ok()) return;
+    std::string key;
     AppendLabel(kNameLabel, absl::StrCat(name_, suffix), &key);
     if (label != nullptr) AppendLabel(label->first, label->second, &key);
     key += labels_;
     if (stale_) {
       value = StaleMarker();
     } else if (adds && delta_) {
-      const auto added = deltas_.Add(key, time_ns_, value);
-      if (!added.has_value()) {
-        result_.write.texts.pop_back();
+      auto added = deltas_.Add(key, time_ns_, value);
+      if (absl::IsAlreadyExists(added.status())) return;
+      if (!added.ok()) {
+        Reject(std::string(added.status().message()));
         return;
       }
       value = added->total;
-      result_.added.push_back(*added);
+      result_.added.push_back(*std::move(added));
     }
-    result_.write.AddSeries(key, metric_);
+    result_.write.AddSeriesWithText(std::move(key), metric_, ForeignSeries::Part::kSample);
     result_.write.AddSample(time_ns_, value);
   }
 
@@ -259,24 +278,31 @@ class Reader {
   const std::vector<std::string>& wanted_;
   DeltaSums& deltas_;
   OtlpMetrics result_;
-  std::string resource_;  // Its labels, as a part of a key.
+  storage::Labels resource_;  // Its labels.
   // The metric and the point at hand.
   std::string name_;
   int32_t metric_ = -1;
   bool delta_ = false;
   bool stale_ = false;
   int64_t time_ns_ = 0;
-  std::string labels_;
+  std::string labels_;  // As a part of a key.
 };
 
 }  // namespace
 
-OtlpMetrics ReadOtlpMetrics(
+absl::StatusOr<OtlpMetrics> ReadOtlpMetrics(
     const opentelemetry::proto::collector::metrics::v1::ExportMetricsServiceRequest& request,
     const std::vector<std::string>& resource_attributes, DeltaSums* deltas) {
   Reader reader(resource_attributes, deltas);
-  for (const auto& resource : request.resource_metrics()) reader.Read(resource);
-  return std::move(reader).Take();
+  absl::Status status;
+  for (const auto& resource : request.resource_metrics()) {
+    status = reader.Read(resource);
+    if (!status.ok()) break;
+  }
+  OtlpMetrics result = std::move(reader).Take();
+  if (status.ok()) return result;
+  deltas->TakeBack(result.added);
+  return status;
 }
 
 }  // namespace tacho::server::interop

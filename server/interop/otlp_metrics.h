@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "interop/otlp_metrics_service.pb.h"
 #include "server/interop/delta_sums.h"
 #include "server/interop/foreign_write.h"
@@ -34,7 +35,8 @@ struct OtlpMetrics {
 };
 
 // `request` is not trusted. The result does not point into it. `deltas` keeps the totals.
-OtlpMetrics ReadOtlpMetrics(
+//   RESOURCE_EXHAUSTED (TOO_LARGE)  as ForeignWrite::CheckSize().
+absl::StatusOr<OtlpMetrics> ReadOtlpMetrics(
     const opentelemetry::proto::collector::metrics::v1::ExportMetricsServiceRequest& request,
     const std::vector<std::string>& resource_attributes, DeltaSums* deltas);
 

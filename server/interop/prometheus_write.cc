@@ -28,15 +28,7 @@ void SetType(uint64_t type, ForeignMetric* metric) {
   metric->type = type == kCounter ? storage::MetricType::kCounter : storage::MetricType::kGauge;
 }
 
-// An honest sender's requests have some thousand samples. What a hostile one can make of the bytes
-// that it may send is bounded by these.
-constexpr size_t kMaxSamples = 1'000'000;
 constexpr size_t kMaxLabels = 128;  // More than admission takes.
-constexpr size_t kMaxTextBytes = size_t{64} << 20;
-
-absl::Status TooMuch(absl::string_view what) {
-  return absl::ResourceExhaustedError(absl::StrCat("the request has ", what, ": split it"));
-}
 
 // Reads a Sample of either protocol.
 bool ReadSample(absl::string_view message, int64_t* time_ms, double* value) {
@@ -68,23 +60,25 @@ absl::Status AddHistogram(absl::string_view message, absl::string_view key, int3
   using Part = ForeignSeries::Part;
   const auto add = [&](absl::string_view suffix, const std::string* bound, double value,
                        Part part) {
-    std::string& text = write->texts.emplace_back();
+    std::string text;
     AppendLabel(kNameLabel, absl::StrCat(name, suffix), &text);
     if (bound != nullptr) AppendLabel("le", *bound, &text);
     text += others;
-    write->AddSeries(text, metric, part);
+    write->AddSeriesWithText(std::move(text), metric, part);
     write->AddSample(time_ns, value);
+    return write->CheckSize();
   };
-  add("_count", nullptr, histogram.stale ? StaleMarker() : histogram.count, Part::kHistogram);
+  const double count = histogram.stale ? StaleMarker() : histogram.count;
+  TACHO_RETURN_IF_ERROR(add("_count", nullptr, count, Part::kHistogram));
   if (histogram.stale) return absl::OkStatus();
-  add("_sum", nullptr, histogram.sum, Part::kOfHistogram);
-  for (const auto& [bound, count] : histogram.buckets) {
-    add("_bucket", &bound, count, Part::kOfHistogram);
+  TACHO_RETURN_IF_ERROR(add("_sum", nullptr, histogram.sum, Part::kOfHistogram));
+  for (const auto& [bound, samples] : histogram.buckets) {
+    TACHO_RETURN_IF_ERROR(add("_bucket", &bound, samples, Part::kOfHistogram));
   }
   return absl::OkStatus();
 }
 
-// What a TimeSeries has besides its labels.
+// A TimeSeries without its labels.
 struct Body {
   std::vector<absl::string_view> samples;
   std::vector<absl::string_view> histograms;
@@ -95,9 +89,6 @@ struct Body {
 };
 
 absl::Status AddBody(const Body& body, absl::string_view key, int32_t metric, ForeignWrite* write) {
-  if (write->samples.size() + body.samples.size() > kMaxSamples) {
-    return TooMuch(absl::StrCat("more than ", kMaxSamples, " samples"));
-  }
   if (!body.samples.empty()) {
     write->AddSeries(key, metric);
     for (const absl::string_view message : body.samples) {
@@ -110,7 +101,7 @@ absl::Status AddBody(const Body& body, absl::string_view key, int32_t metric, Fo
   for (const absl::string_view message : body.histograms) {
     TACHO_RETURN_IF_ERROR(AddHistogram(message, key, metric, write));
   }
-  return absl::OkStatus();
+  return write->CheckSize();
 }
 
 absl::Status ReadTimeSeries1(absl::string_view message, Body* body, ForeignWrite* write) {
@@ -201,14 +192,12 @@ absl::StatusOr<ForeignMetric> ReadMetadata2(absl::string_view message, const Sym
   if (in.broken()) return Damaged("metadata");
   TACHO_ASSIGN_OR_RETURN(const absl::string_view help_text, symbols.Find(help));
   TACHO_ASSIGN_OR_RETURN(const absl::string_view unit_text, symbols.Find(unit));
-  metric.help = std::string(help_text);
-  metric.unit = std::string(unit_text);
+  metric.SetTexts(unit_text, help_text);
   return metric;
 }
 
 absl::Status ReadTimeSeries2(absl::string_view message, const Symbols& symbols, Body* body,
-                             std::vector<uint64_t>* references, size_t* text_bytes,
-                             ForeignWrite* write) {
+                             std::vector<uint64_t>* references, ForeignWrite* write) {
   body->Clear();
   references->clear();
   int32_t metric = -1;
@@ -225,6 +214,7 @@ absl::Status ReadTimeSeries2(absl::string_view message, const Symbols& symbols, 
     if (in.field() == 5) {
       TACHO_ASSIGN_OR_RETURN(auto known, ReadMetadata2(in.bytes(), symbols));
       metric = static_cast<int32_t>(write->metrics.size());
+      write->text_bytes += known.unit.size() + known.help.size();
       write->metrics.push_back(std::move(known));
     }
   }
@@ -235,24 +225,24 @@ absl::Status ReadTimeSeries2(absl::string_view message, const Symbols& symbols, 
   }
   std::string& key = write->texts.emplace_back();
   TACHO_RETURN_IF_ERROR(AppendLabels(*references, symbols, &key));
-  *text_bytes += key.size();
-  if (*text_bytes > kMaxTextBytes) {
-    return TooMuch(absl::StrCat("labels of more than ", kMaxTextBytes, " bytes"));
-  }
+  write->text_bytes += key.size();
   return AddBody(*body, key, metric, write);
 }
 
 // The metadata of a 1.0 request, which names its metric.
 absl::Status ReadMetadata1(absl::string_view message, ForeignWrite* write) {
   ForeignMetric metric;
+  absl::string_view unit;
+  absl::string_view help;
   WireReader in(message);
   while (in.Next()) {
     if (in.field() == 1 && in.is_varint()) SetType(in.number(), &metric);
     if (in.field() == 2 && in.is_bytes()) metric.name = std::string(in.bytes());
-    if (in.field() == 4 && in.is_bytes()) metric.help = std::string(in.bytes());
-    if (in.field() == 5 && in.is_bytes()) metric.unit = std::string(in.bytes());
+    if (in.field() == 4 && in.is_bytes()) help = in.bytes();
+    if (in.field() == 5 && in.is_bytes()) unit = in.bytes();
   }
   if (in.broken()) return Damaged("metadata");
+  metric.SetTexts(unit, help);
   write->metrics.push_back(std::move(metric));
   return absl::OkStatus();
 }
@@ -288,10 +278,8 @@ absl::StatusOr<ForeignWrite> ReadWriteRequest2(absl::string_view message) {
   TACHO_RETURN_IF_ERROR(symbols.Check());
   Body body;
   std::vector<uint64_t> references;
-  size_t text_bytes = 0;
   for (const absl::string_view message_of : series) {
-    TACHO_RETURN_IF_ERROR(
-        ReadTimeSeries2(message_of, symbols, &body, &references, &text_bytes, &write));
+    TACHO_RETURN_IF_ERROR(ReadTimeSeries2(message_of, symbols, &body, &references, &write));
   }
   return write;
 }

@@ -82,6 +82,7 @@ void RemoteWriteDoor::Handle(const http::HttpRequest& request,
   const auto refuse = [&](absl::Status status) {
     responder->Answer(Answer(*version, {.status = std::move(status)}));
   };
+  if (auto open = options_.intake->CheckOpen(); !open.ok()) return refuse(std::move(open));
   const auto message = UnpackSnappy(request.body, options_.max_request_bytes);
   if (!message.ok()) return refuse(message.status());
   const auto write =
@@ -106,7 +107,7 @@ http::HttpResponse RemoteWriteDoor::Answer(Version version, const WriteOutcome& 
                                  outcome.refusal, "\n");
   }
   if (version == Version::k1) return response;
-  // What comes again counts as not written, though a part of it may be.
+  // A request that comes again counts as not written, though a part of it may be.
   const bool settled = outcome.status.ok();
   const std::pair<const char*, uint64_t> counts[] = {
       {"X-Prometheus-Remote-Write-Samples-Written", settled ? outcome.stored : 0},

@@ -30,10 +30,30 @@ Place SeriesSheets::Find(absl::string_view key) const {
   return found == places_.end() ? Place() : found->second;
 }
 
-void SeriesSheets::Put(absl::string_view key, Place place) {
+uint64_t SeriesSheets::generation() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return generation_;
+}
+
+void SeriesSheets::Put(absl::string_view key, Place place, uint64_t generation) {
   absl::MutexLock lock(&mutex_);
-  if (places_.size() >= max_series_.load(std::memory_order_relaxed)) MakeRoom();
-  places_.insert_or_assign(std::string(key), std::move(place));
+  if (generation != generation_) return;
+  const uint64_t bound = max_series_.load(std::memory_order_relaxed);
+  if (key.size() > bound * kKeyBytes) return;
+  while (places_.size() >= bound || key_bytes_ + key.size() > bound * kKeyBytes) MakeRoom();
+  const auto [known, is_new] = places_.insert_or_assign(std::string(key), std::move(place));
+  if (is_new) key_bytes_ += known->first.size();
+}
+
+template <typename Condition>
+void SeriesSheets::EraseIf(Condition condition) {
+  uint64_t bytes = 0;
+  absl::erase_if(places_, [&](const Places::value_type& entry) {
+    if (!condition(entry.second)) return false;
+    bytes += entry.first.size();
+    return true;
+  });
+  key_bytes_ -= bytes;
 }
 
 void SeriesSheets::MakeRoom() {
@@ -45,15 +65,11 @@ void SeriesSheets::MakeRoom() {
   std::vector<int64_t> times;
   times.reserve(places_.size());
   for (const auto& [key, place] : places_) times.push_back(used(place));
-  const uint64_t bound = max_series_.load(std::memory_order_relaxed);
-  const size_t keep = static_cast<size_t>(bound - bound / 10);
-  const size_t surplus = times.size() - std::min(times.size(), keep);
-  if (surplus == 0) return;
-  std::nth_element(times.begin(), times.begin() + static_cast<ptrdiff_t>(surplus - 1), times.end());
-  const int64_t last = times[surplus - 1];
-  size_t left = surplus;
-  absl::erase_if(places_, [&](const auto& entry) {
-    if (left == 0 || used(entry.second) > last) return false;
+  size_t left = times.size() / 10 + 1;
+  const auto last = times.begin() + static_cast<ptrdiff_t>(left - 1);
+  std::nth_element(times.begin(), last, times.end());
+  EraseIf([&, oldest = *last](const Place& place) {
+    if (left == 0 || used(place) > oldest) return false;
     --left;
     return true;
   });
@@ -61,12 +77,14 @@ void SeriesSheets::MakeRoom() {
 
 void SeriesSheets::Forget(const SheetPtr& sheet) {
   absl::MutexLock lock(&mutex_);
-  absl::erase_if(places_, [&](const auto& entry) { return entry.second.sheet == sheet; });
+  EraseIf([&sheet](const Place& place) { return place.sheet == sheet; });
 }
 
 void SeriesSheets::ForgetAll() {
   absl::MutexLock lock(&mutex_);
   places_.clear();
+  key_bytes_ = 0;
+  ++generation_;
 }
 
 size_t SeriesSheets::size() const {

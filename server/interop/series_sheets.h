@@ -24,15 +24,14 @@ namespace tacho::server::interop {
 // Immutable once its series have their places, but for `used_s`.
 struct Sheet {
   static constexpr size_t kColumns = 64;  // At most.
-
-  ingest::StreamLayout layout;
-  // What becomes of each column: kStored, or an index into layout.concerned.
   static constexpr int32_t kStored = -1;
-  std::vector<int32_t> refused_by;
+
   // Fills in `refused_by` from what the layout was made of.
   void MarkRefused(const ingest::AdmittedLayout& admitted,
                    const std::vector<storage::Breach>& breaches);
-  std::string host;
+
+  ingest::StreamLayout layout;
+  std::vector<int32_t> refused_by;  // By column: kStored, or an index into layout.concerned.
   mutable std::atomic<int64_t> used_s = 0;  // Seconds of the monotonic clock.
 };
 using SheetPtr = std::shared_ptr<const Sheet>;
@@ -42,7 +41,7 @@ struct Place {
     kUnknown,
     kStored,   // On the sheet.
     kDropped,  // A rule of the mapping drops it.
-    kInvalid,  // It has no name, or a label twice.
+    kInvalid,  // It is no series: it has no name, or a label twice.
   };
   Kind kind = Kind::kUnknown;
   uint32_t column = 0;
@@ -52,26 +51,39 @@ struct Place {
 // Thread-safe.
 class SeriesSheets {
  public:
+  // Honest keys are shorter on average; together they may not have more than this for each series.
+  static constexpr size_t kKeyBytes = 512;
+
   explicit SeriesSheets(uint64_t max_series) : max_series_(max_series) {}
 
+  // Counts how often all was forgotten.
+  uint64_t generation() const ABSL_LOCKS_EXCLUDED(mutex_);
   Place Find(absl::string_view key) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Remembers a place; what was known of the key before is replaced. Above the bound, the sheets
-  // that have not been used for longest are forgotten first.
-  void Put(absl::string_view key, Place place) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Its job has expired, or the mapping has changed.
+  // Remembers a place, unless all was forgotten since `generation`: it may be by an old mapping. A
+  // place that was known of the key is replaced. Above the bound, the sheets that have not been
+  // used for longest are forgotten first.
+  void Put(absl::string_view key, Place place, uint64_t generation) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Its job has expired.
   void Forget(const SheetPtr& sheet) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The mapping has changed.
   void ForgetAll() ABSL_LOCKS_EXCLUDED(mutex_);
   void SetMaxSeries(uint64_t max_series) { max_series_ = max_series; }
 
   size_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // Makes room for a tenth of the bound.
+  using Places = absl::flat_hash_map<std::string, Place>;
+
+  // Forgets a tenth.
   void MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  template <typename Condition>
+  void EraseIf(Condition condition) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::atomic<uint64_t> max_series_;
   mutable absl::Mutex mutex_;
-  absl::flat_hash_map<std::string, Place> places_ ABSL_GUARDED_BY(mutex_);
+  Places places_ ABSL_GUARDED_BY(mutex_);
+  uint64_t key_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace tacho::server::interop

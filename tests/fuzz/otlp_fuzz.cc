@@ -22,7 +22,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   opentelemetry::proto::collector::metrics::v1::ExportMetricsServiceRequest request;
   if (!request.ParseFromString(body)) return 0;
   interop::DeltaSums deltas(100);
-  const auto read = interop::ReadOtlpMetrics(request, {"service.name"}, &deltas);
+  const auto result = interop::ReadOtlpMetrics(request, {"service.name"}, &deltas);
+  if (!result.ok()) return 0;
+  const interop::OtlpMetrics& read = *result;
   size_t samples = 0;
   for (const auto& series : read.write.series) {
     TACHO_CHECK(series.first == samples);

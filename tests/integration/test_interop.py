@@ -95,6 +95,8 @@ class WritersTest(harness.TestCase):
         for series, points in query.series("trainer"):
             labels = tuple(sorted((label.name, label.value) for label in series.labels))
             found[(series.metric.name, labels)] = {t // 1_000_000: v for t, _, _, v in points}
+            # Requests come twice after a kill.
+            self.assertEqual(len(found[(series.metric.name, labels)]), len(points), "stored once")
         query.close()
         return found
 

@@ -237,12 +237,38 @@ TEST_F(IntakeTest, ASenderAboveItsRateIsAskedToComeLater) {
   EXPECT_THAT(outcome.status.message(), HasSubstr("quotas.agent_samples_per_second"));
 }
 
-TEST_F(IntakeTest, WhileTheCollectorDrainsNothingIsTaken) {
+TEST_F(IntakeTest, WhileTheCollectorDrainsItIsClosed) {
+  EXPECT_TRUE(intake_->CheckOpen().ok());
   admission_.StartDraining();
+  EXPECT_TRUE(absl::IsUnavailable(intake_->CheckOpen()));
+}
+
+TEST_F(IntakeTest, AJobOrHostThatBreaksTheRulesCostsItsSeriesAlone) {
   ForeignWrite write;
   Add(&write, "a", 1);
-  EXPECT_TRUE(absl::IsUnavailable(Write(write).status));
-  EXPECT_EQ(StoredRows(), 0u);
+  Add(&write, "a", 2, 0, std::string(300, 'j'));
+  Add(&write, "a", 3, 0, "vision", "\xff:1");
+  const auto outcome = Write(write);
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status;
+  EXPECT_EQ(outcome.stored, 1u);
+  EXPECT_EQ(outcome.refused, 2u);
+  EXPECT_THAT(outcome.refusal, HasSubstr("source"));
+  EXPECT_THAT(Stored("a"), ElementsAre(Pair(0, 1)));
+}
+
+TEST_F(IntakeTest, SheetsKeepToTheLimitsOnLayouts) {
+  config::v1::Collector config;
+  *config.mutable_ingest() = ingest::SmallLimits();
+  config.mutable_ingest()->set_max_series_per_layout(3);
+  auto apply = limits_.Prepare(config);
+  ASSERT_TRUE(apply.ok());
+  (*apply)();
+  ForeignWrite write;
+  for (int i = 0; i < 10; ++i) Add(&write, absl::StrCat("m", i), i);
+  const auto outcome = Write(write);
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+  EXPECT_EQ(outcome.stored, 10u);
+  EXPECT_THAT(Stored("m9"), ElementsAre(Pair(0, 9)));
 }
 
 TEST_F(IntakeTest, ANewMappingHoldsForSeriesThatAreKnown) {

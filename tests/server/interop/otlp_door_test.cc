@@ -109,6 +109,12 @@ TEST_F(OtlpDoorTest, FailuresAreAStatusInTheRequestsForm) {
   EXPECT_THAT(Stored("loss"), IsEmpty());
 }
 
+TEST_F(OtlpDoorTest, JsonThatIsNestedWithoutEndIsRefused) {
+  const auto response = Post(std::string(200'000, '['), "application/json");
+  EXPECT_EQ(response.status, 400);
+  EXPECT_THAT(response.body, HasSubstr("in each other"));
+}
+
 TEST_F(OtlpDoorTest, AGzipBombIsRefused) {
   const auto bomb = *http::Gzip(std::string(64 << 20, ' '));
   EXPECT_LT(bomb.size(), 1u << 20);

@@ -40,7 +40,11 @@ class OtlpMetricsTest : public testing::Test {
     point->set_time_unix_nano(time);
     return point;
   }
-  OtlpMetrics Read() { return ReadOtlpMetrics(request_, {"service.name"}, &deltas_); }
+  OtlpMetrics Read() {
+    auto read = ReadOtlpMetrics(request_, {"service.name"}, &deltas_);
+    EXPECT_TRUE(read.ok()) << read.status();
+    return read.ok() ? *std::move(read) : OtlpMetrics();
+  }
   // (labels as text, value) of all samples.
   static std::vector<std::pair<std::string, double>> Samples(const OtlpMetrics& read) {
     std::vector<std::pair<std::string, double>> samples;
@@ -72,8 +76,8 @@ TEST_F(OtlpMetricsTest, AGaugeKeepsItsNameAndTheAttributesThatAreWanted) {
   const auto read = Read();
   ASSERT_EQ(read.write.series.size(), 1u);
   EXPECT_THAT(*LabelsOfKey(read.write.series[0].key),
-              ElementsAre(Pair("__name__", "train.loss"), Pair("service_name", "vision"),
-                          Pair("gpu_index", "3")));
+              ElementsAre(Pair("__name__", "train.loss"), Pair("gpu_index", "3"),
+                          Pair("service_name", "vision")));
   EXPECT_EQ(read.write.samples[0].time_ns, static_cast<int64_t>(kTime));
   EXPECT_EQ(read.write.metrics[0].unit, "1");
   EXPECT_EQ(read.write.metrics[0].help, "Loss.");
@@ -177,6 +181,54 @@ TEST_F(OtlpMetricsTest, WhatCannotBeReadIsRejectedAloneAndInWords) {
   EXPECT_EQ(read.rejected, 6u);
   EXPECT_THAT(read.problem, HasSubstr("without_time has no time"));
   EXPECT_THAT(Samples(read), ElementsAre(Pair("good", 1)));
+}
+
+TEST_F(OtlpMetricsTest, NamesThatBecomeOneAreJoinedAndAPointsOwnAttributeComesFirst) {
+  auto* const point = Point(Metric("m")->mutable_gauge()->mutable_data_points());
+  point->set_as_int(1);
+  for (const auto& [key, value] : {std::pair("a.b", "1"), {"a_b", "2"}, {"service.name", "own"}}) {
+    auto* const attribute = point->add_attributes();
+    attribute->set_key(key);
+    attribute->mutable_value()->set_string_value(value);
+  }
+  const auto read = Read();
+  EXPECT_THAT(*LabelsOfKey(read.write.series.at(0).key),
+              ElementsAre(Pair("__name__", "m"), Pair("a_b", "1;2"), Pair("service_name", "own")));
+}
+
+// The labels of a resource are those of each of its points.
+TEST_F(OtlpMetricsTest, AFewBytesDoNotBecomeManyGigabytes) {
+  auto* const name =
+      request_.mutable_resource_metrics(0)->mutable_resource()->mutable_attributes(0);
+  name->mutable_value()->set_string_value(std::string(1 << 20, 'x'));
+  auto* const sum = Metric("m")->mutable_sum();
+  sum->set_aggregation_temporality(otlp::AGGREGATION_TEMPORALITY_DELTA);
+  for (int i = 0; i < 1000; ++i) Point(sum->mutable_data_points(), kTime + i)->set_as_int(1);
+  const auto read = ReadOtlpMetrics(request_, {"service.name"}, &deltas_);
+  EXPECT_TRUE(absl::IsResourceExhausted(read.status())) << read.status();
+  EXPECT_THAT(read.status().message(), HasSubstr("send fewer samples"));
+}
+
+TEST_F(OtlpMetricsTest, DeltasWithoutRoomAreRejectedUntilOthersHaveBeenSilent) {
+  auto* const sum = Metric("requests")->mutable_sum();
+  sum->set_aggregation_temporality(otlp::AGGREGATION_TEMPORALITY_DELTA);
+  for (int i = 0; i < 101; ++i) {
+    auto* const point = Point(sum->mutable_data_points());
+    point->set_as_int(1);
+    auto* const attribute = point->add_attributes();
+    attribute->set_key("i");
+    attribute->mutable_value()->set_int_value(i);
+  }
+  auto read = Read();
+  EXPECT_EQ(read.write.samples.size(), 100u);
+  EXPECT_EQ(read.rejected, 1u);
+  EXPECT_THAT(read.problem, HasSubstr("no room"));
+  // The first hundred fall silent; one of them is heard two hours later.
+  sum->mutable_data_points(0)->set_time_unix_nano(kTime + uint64_t{7200} * 1'000'000'000);
+  sum->mutable_data_points(100)->set_time_unix_nano(kTime + uint64_t{7200} * 1'000'000'000);
+  read = Read();
+  EXPECT_EQ(read.write.samples.size(), 2u);
+  EXPECT_EQ(read.rejected, 0u);
 }
 
 TEST_F(OtlpMetricsTest, ValuesOfAllKindsBecomeTexts) {

@@ -222,7 +222,30 @@ TEST(ReadWriteRequest2Test, AFewBytesDoNotBecomeManyGigabytes) {
     for (int ref = 0; ref < 100; ++ref) series->add_labels_refs(1);
     series->add_samples();
   }
-  EXPECT_THAT(Read2(request)->write.status().message(), HasSubstr("split it"));
+  EXPECT_THAT(Read2(request)->write.status().message(), HasSubstr("send fewer samples"));
+}
+
+TEST(ReadWriteRequest2Test, AHelpThatManySeriesReferToIsShortAndCounts) {
+  v2::Request request = Request2();
+  request.add_symbols(std::string(1 << 20, 'x'));
+  request.mutable_timeseries(0)->mutable_metadata()->set_help_ref(7);
+  EXPECT_EQ(Read2(request)->write->metrics[0].help.size(), 1024u);
+  const auto series = request.timeseries(0);
+  for (int i = 0; i < 70'000; ++i) *request.add_timeseries() = series;
+  EXPECT_THAT(Read2(request)->write.status().message(), HasSubstr("send fewer samples"));
+}
+
+// Each bucket is a series that has all labels of the histogram.
+TEST(ReadWriteRequest1Test, ALongLabelOfAHistogramWithManyBucketsIsTooMuch) {
+  ::prometheus_remote::WriteRequest request;
+  auto* const series = request.add_timeseries();
+  Label(series, "__name__", "latency");
+  Label(series, "text", std::string(100'000, 'x').c_str());
+  auto* const histogram = series->add_histograms();
+  auto* const span = histogram->add_positive_spans();
+  span->set_length(1000);
+  for (int i = 0; i < 1000; ++i) histogram->add_positive_deltas(i == 0 ? 1 : 0);
+  EXPECT_THAT(Read1(request).write.status().message(), HasSubstr("send fewer samples"));
 }
 
 }  // namespace

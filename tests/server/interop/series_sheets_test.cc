@@ -14,9 +14,9 @@ TEST(SeriesSheetsTest, APlaceIsRememberedUntilItsSheetIsForgotten) {
   SeriesSheets sheets(100);
   const auto sheet = std::make_shared<Sheet>();
   const auto other = std::make_shared<Sheet>();
-  sheets.Put("a", OnSheet(sheet, 0));
-  sheets.Put("b", OnSheet(sheet, 1));
-  sheets.Put("c", OnSheet(other, 0));
+  sheets.Put("a", OnSheet(sheet, 0), 0);
+  sheets.Put("b", OnSheet(sheet, 1), 0);
+  sheets.Put("c", OnSheet(other, 0), 0);
   EXPECT_EQ(sheets.Find("b").column, 1u);
   EXPECT_EQ(sheets.Find("d").kind, Place::Kind::kUnknown);
   sheets.Forget(sheet);
@@ -30,10 +30,10 @@ TEST(SeriesSheetsTest, AboveTheBoundTheLongestUnusedGoFirst) {
   const auto used = std::make_shared<Sheet>();
   used->used_s = 10;
   for (int i = 0; i < 500; ++i) {
-    sheets.Put(absl::StrCat("used", i), OnSheet(used, 0));
-    sheets.Put(absl::StrCat("old", i), OnSheet(old, 0));
+    sheets.Put(absl::StrCat("used", i), OnSheet(used, 0), 0);
+    sheets.Put(absl::StrCat("old", i), OnSheet(old, 0), 0);
   }
-  for (int i = 0; i < 300; ++i) sheets.Put(absl::StrCat("new", i), OnSheet(used, 0));
+  for (int i = 0; i < 300; ++i) sheets.Put(absl::StrCat("new", i), OnSheet(used, 0), 0);
   EXPECT_LE(sheets.size(), 1000u);
   int left = 0;
   for (int i = 0; i < 500; ++i) {
@@ -42,6 +42,25 @@ TEST(SeriesSheetsTest, AboveTheBoundTheLongestUnusedGoFirst) {
   }
   EXPECT_GE(left, 100);
   EXPECT_LE(left, 300);
+}
+
+TEST(SeriesSheetsTest, APlaceByAnOldMappingIsNotRemembered) {
+  SeriesSheets sheets(100);
+  const uint64_t before = sheets.generation();
+  sheets.ForgetAll();
+  sheets.Put("a", OnSheet(std::make_shared<Sheet>(), 0), before);
+  EXPECT_EQ(sheets.Find("a").kind, Place::Kind::kUnknown);
+}
+
+TEST(SeriesSheetsTest, LongKeysAreBoundedTogether) {
+  SeriesSheets sheets(1000);
+  const auto sheet = std::make_shared<Sheet>();
+  for (int i = 0; i < 1000; ++i) {
+    sheets.Put(absl::StrCat(i, std::string(64 << 10, 'x')), OnSheet(sheet, 0), 0);
+  }
+  EXPECT_LE(sheets.size(), 1000 * SeriesSheets::kKeyBytes / (64 << 10));
+  sheets.Put(std::string(1000 * SeriesSheets::kKeyBytes + 1, 'x'), OnSheet(sheet, 0), 0);
+  EXPECT_GT(sheets.size(), 0u) << "one that never fits moves nobody out";
 }
 
 }  // namespace
