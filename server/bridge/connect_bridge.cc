@@ -1,11 +1,14 @@
 #include "server/bridge/connect_bridge.h"
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
@@ -33,13 +36,51 @@ std::string ToString(const grpc::ByteBuffer& buffer) {
   return bytes;
 }
 
+}  // namespace
+
+// Counts the calls. A call holds the channel, and a thread of gRPC's that lets go of a channel's
+// last reference waits for its own end, so the bridge must go last.
+class ConnectBridge::LiveCalls {
+ public:
+  // Counts one call from its start to its end.
+  class Entry {
+   public:
+    explicit Entry(std::shared_ptr<LiveCalls> calls) : calls_(std::move(calls)) {
+      absl::MutexLock lock(&calls_->mutex_);
+      ++calls_->count_;
+    }
+    ~Entry() {
+      absl::MutexLock lock(&calls_->mutex_);
+      --calls_->count_;
+    }
+    Entry(const Entry&) = delete;
+    Entry& operator=(const Entry&) = delete;
+
+   private:
+    const std::shared_ptr<LiveCalls> calls_;
+  };
+
+  void WaitForNone() const {
+    absl::MutexLock lock(&mutex_);
+    const auto none = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return count_ == 0; };
+    mutex_.Await(absl::Condition(&none));
+  }
+
+ private:
+  mutable absl::Mutex mutex_;
+  int count_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
 // One call, from its start to its status. To gRPC a unary method is a stream of one message. gRPC
 // calls it from one thread at a time; the next read may be asked for by a thread of the HTTP port.
-class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
-                   public std::enable_shared_from_this<Call> {
+class ConnectBridge::Call final
+    : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
+      public std::enable_shared_from_this<Call> {
  public:
-  Call(ConnectCall asked, security::Credentials shown, http::ResponderPtr responder)
-      : asked_(std::move(asked)),
+  Call(std::shared_ptr<LiveCalls> live, ConnectCall asked, security::Credentials shown,
+       http::ResponderPtr responder)
+      : live_(std::move(live)),
+        asked_(std::move(asked)),
         caller_(security::BridgedCallers::OfProcess().Add(std::move(shown))),
         responder_(std::move(responder)) {}
 
@@ -99,6 +140,7 @@ class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
     if (!bytes.empty()) responder_->Write(std::move(bytes));
   }
 
+  const LiveCalls::Entry live_;  // The first member, so that it goes after the channel.
   const ConnectCall asked_;
   const std::unique_ptr<security::BridgedCallers::Entry> caller_;
   const http::ResponderPtr responder_;
@@ -110,6 +152,8 @@ class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   grpc::Status broken_;  // Why no more messages are passed on.
   std::shared_ptr<Call> self_;
 };
+
+namespace {
 
 // The protocol wants 415, and no error of its own, for a Content-Type that it does not know.
 http::HttpResponse RefusalOf(const http::HttpRequest& request, const absl::Status& why) {
@@ -123,12 +167,16 @@ http::HttpResponse RefusalOf(const http::HttpRequest& request, const absl::Statu
 
 }  // namespace
 
-ConnectBridge::ConnectBridge(std::shared_ptr<grpc::Channel> channel) : stub_(std::move(channel)) {}
+ConnectBridge::ConnectBridge(std::shared_ptr<grpc::Channel> channel)
+    : stub_(std::move(channel)), live_(std::make_shared<LiveCalls>()) {}
+
+ConnectBridge::~ConnectBridge() { live_->WaitForNone(); }
 
 void ConnectBridge::Handle(http::HttpRequest request, http::ResponderPtr responder) {
   auto asked = ReadConnectCall(request);
   if (!asked.ok()) return responder->Answer(RefusalOf(request, asked.status()));
-  std::make_shared<Call>(*std::move(asked), std::move(request.credentials), std::move(responder))
+  std::make_shared<Call>(live_, *std::move(asked), std::move(request.credentials),
+                         std::move(responder))
       ->Start(&stub_);
 }
 

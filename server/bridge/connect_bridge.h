@@ -22,6 +22,9 @@ class ConnectBridge {
   // `channel` leads to a server of this process: grpc::Server::InProcessChannel() without a limit
   // on the size of messages.
   explicit ConnectBridge(std::shared_ptr<grpc::Channel> channel);
+  // Waits for the calls that run. They end when the server is shut down or their clients go, so do
+  // one of these first.
+  ~ConnectBridge();
 
   // Returns at once; the answer comes when the call has one. A client that goes cancels the call,
   // and one that reads slowly slows it down. Calls that still run when the server ends get its
@@ -32,7 +35,11 @@ class ConnectBridge {
   std::vector<http::Route> Routes();
 
  private:
+  class LiveCalls;
+  class Call;
+
   grpc::GenericStub stub_;
+  const std::shared_ptr<LiveCalls> live_;
 };
 
 }  // namespace tacho::server::bridge

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -90,7 +92,9 @@ class ConnectBridgeTest : public testing::Test {
     arguments.SetMaxReceiveMessageSize(-1);
     bridge_ = std::make_unique<ConnectBridge>(server_->InProcessChannel(arguments));
   }
-  ~ConnectBridgeTest() override { server_->Shutdown(); }
+  ~ConnectBridgeTest() override {
+    if (server_ != nullptr) server_->Shutdown();
+  }
 
   std::shared_ptr<RecordedResponder> Ask(const std::string& method, const std::string& json,
                                          const std::string& timeout = "", bool reads = true) {
@@ -186,6 +190,36 @@ TEST_F(ConnectBridgeTest, TimeoutsEndCalls) {
   const auto answer = Ask("ListJobs", "{}", "20")->answer();
   EXPECT_EQ(answer.status, 504);
   EXPECT_THAT(answer.body, HasSubstr("deadline_exceeded"));
+}
+
+// The thread of gRPC's that ends the call must not be the one that lets go of the channel.
+TEST_F(ConnectBridgeTest, TheBridgeGoesAfterItsCalls) {
+  struct SlowResponder final : http::Responder {
+    void Answer(http::HttpResponse) override {
+      answers.Notify();
+      absl::SleepFor(absl::Milliseconds(200));
+    }
+    void Begin(http::HttpResponse) override {}
+    void Write(std::string) override {}
+    void Finish() override {}
+    size_t unsent() const override { return 0; }
+    void OnRoom(std::function<void()> room) override { room(); }
+    void OnGone(std::function<void()>) override {}
+
+    absl::Notification answers;
+  };
+  http::HttpRequest request;
+  request.method = "POST";
+  request.path = "/tacho.v1.Query/GetJob";
+  request.headers = {{"content-type", "application/json"}};
+  request.body = "{}";
+  const auto responder = std::make_shared<SlowResponder>();
+  bridge_->Handle(std::move(request), responder);
+  responder->answers.WaitForNotification();
+  server_->Shutdown();
+  bridge_.reset();
+  EXPECT_EQ(responder.use_count(), 1) << "a call outlived its bridge";
+  server_.reset();
 }
 
 TEST_F(ConnectBridgeTest, OtherContentTypesAreRefused) {
