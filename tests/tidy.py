@@ -4,13 +4,13 @@
 Tests are left out: their time is mostly that of GoogleTest's macros. A source is skipped if it, all
 it includes, its compile command and .clang-tidy are as they were when it was last found clean, in any
 checkout of this user; what it includes is known from the log that ninja keeps, so the build must be
-complete.
+complete. --slice does without: a source is then taken to include the header of its own name.
 
 Usage: tidy.py [--slice] BUILD_DIRECTORY    a build by clang, so that clang-tidy knows every flag
 
   --slice   only what commits of the last hours before HEAD have touched (a header through one
             source that includes it), and an eighth of the rest, another one each day; at most
-            60 sources, because a change of everything must not take hours
+            30 sources, because a change of everything must not take hours
 """
 
 import concurrent.futures
@@ -28,7 +28,7 @@ CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / "
                      "tachograph/tidy-clean")
 RECENT_S = 3 * 3600
 SHARES = 8
-MOST_OF_SLICE = 60
+MOST_OF_SLICE = 30
 # Its counts of warnings in system headers say nothing.
 NOISE = re.compile(r"^\d+ warnings?( and \d+ errors?)? (generated|treated)|^Suppressed|^Use -header")
 
@@ -85,7 +85,7 @@ def sliced(sources, includes):
     seen = set()
     chosen = []
     for source in sources:
-        wanted = touched.intersection(includes.get(source, [source])) - seen
+        wanted = touched.intersection(includes.get(source, [source, source.with_suffix(".h")])) - seen
         if source in touched or wanted or draw(source)[0] % SHARES == 0:
             seen |= wanted
             chosen.append(source)
