@@ -30,6 +30,7 @@
 #include "server/errors/unparsed_requests.h"
 #include "server/goodput/goodput_board.h"
 #include "server/goodput/goodput_families.h"
+#include "server/history/history_bucket.h"
 #include "server/http/families.h"
 #include "server/http/http_server.h"
 #include "server/http/metrics_page.h"
@@ -48,6 +49,7 @@
 #include "server/query/query_service.h"
 #include "server/security/grpc_caller.h"
 #include "server/security/security.h"
+#include "server/store_options.h"
 #include "server/tensorboard/tensorboard_service.h"
 #include "server/view/view_service.h"
 #include "server/web/page_url.h"
@@ -107,7 +109,7 @@ class Collector::Parts {
   void TellHealth() ABSL_LOCKS_EXCLUDED(health_mutex_);
   absl::Status StartGrpc();
   absl::Status StartHttp();
-  // Who may use the HTTP port.
+  // Decides who may use the HTTP port.
   http::HttpGuard Guard() const;
   // The page for browsers, and its API.
   absl::Status AddPage(const http::HttpGuard& guard, http::HttpServerOptions* options);
@@ -129,6 +131,7 @@ class Collector::Parts {
   process::ClockWatch clock_watch_;
   // In the order in which they are built.
   std::unique_ptr<security::Security> security_;
+  std::unique_ptr<history::HistoryBucket> bucket_;  // Null: there is none.
   std::unique_ptr<storage::Store> store_;
   std::unique_ptr<limits::SeriesLimiting> limiting_;
   std::unique_ptr<edge::Quotas> quotas_;
@@ -215,21 +218,12 @@ absl::Status Collector::Parts::MakeSecurity() {
 }
 
 absl::Status Collector::Parts::OpenStore() {
-  const auto& storage = config_.storage();
-  storage::StoreOptions options;
-  options.path = storage.path();
-  options.retention = absl::Nanoseconds(storage.retention());
-  options.retention_bytes = storage.retention_bytes();
-  options.retention_days_per_hour = storage.retention_days_per_hour();
-  options.seal_age = absl::Nanoseconds(storage.seal_age());
-  options.seal_rows = storage.seal_rows();
-  options.queue_bytes = storage.journal_queue_bytes();
-  options.ballast_bytes = storage.ballast_bytes();
-  options.block_cache_bytes = storage.block_cache_bytes();
-  options.column_cache_bytes = storage.column_cache_bytes();
-  auto limits = limits::MakeLimitPolicy(config_.limits());
-  if (!limits.ok()) return limits.status();
-  options.limits = *std::move(limits);
+  TACHO_ASSIGN_OR_RETURN(storage::StoreOptions options, StoreOptionsOf(config_));
+  if (!config_.bucket().url().empty()) {
+    TACHO_ASSIGN_OR_RETURN(bucket_,
+                           history::HistoryBucket::Open({config_, registry_.get(), world_.log}));
+    options.history = bucket_->history();
+  }
   options.now = world_.now;
   options.monotonic = world_.monotonic;
   options.clock_trusted = [this] { return clock_watch_.IsTrusted(); };
@@ -240,8 +234,9 @@ absl::Status Collector::Parts::OpenStore() {
   };
   auto store = storage::Store::Open(std::move(options));
   if (!store.ok()) {
-    return absl::Status(store.status().code(), absl::StrCat("storage.path ", storage.path(), ": ",
-                                                            store.status().message()));
+    return absl::Status(
+        store.status().code(),
+        absl::StrCat("storage.path ", config_.storage().path(), ": ", store.status().message()));
   }
   store_ = *std::move(store);
   if (const auto stats = store_->Stats(); stats.missing_commits > 0) {
@@ -413,6 +408,9 @@ absl::Status Collector::Parts::StartHttp() {
     return goodput::GoodputFamilies(board->Newest(), board->Stats(), max_lines);
   });
   page.others.push_back([this](size_t) { return http::PageFamilies(PageUrl()); });
+  if (bucket_ != nullptr) {
+    page.others.push_back([this](size_t) { return bucket_->Families(*store_); });
+  }
   metrics_page_ = std::make_unique<http::MetricsPage>(std::move(page));
   reloader_.Add(metrics_page_.get());
   http::HttpServerOptions options;

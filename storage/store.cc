@@ -190,8 +190,10 @@ absl::Status Store::RetentionRound() { return engine_->RetentionRound(); }
 absl::Status Store::MoveHistory() {
   return engine_->history == nullptr ? absl::OkStatus() : engine_->history->Round();
 }
-absl::Status Store::HistoryStatus() const {
-  return engine_->history == nullptr ? absl::OkStatus() : engine_->history->status();
+HistoryState Store::History() const {
+  if (engine_->history == nullptr) return {};
+  return {.status = engine_->history->status(),
+          .days = engine_->history->days()->picture()->days.size()};
 }
 
 absl::Status Store::UnloadIdleJobs() { return engine_->UnloadIdleJobs(); }

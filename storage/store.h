@@ -49,6 +49,12 @@ using AppendDone = std::function<void(const absl::Status&)>;
 
 struct Engine;  // engine.h.
 
+// The history in the bucket. Without a bucket it is OK and empty.
+struct HistoryState {
+  absl::Status status;  // How the last round of MoveHistory() ended.
+  uint64_t days = 0;    // Whose columns are there.
+};
+
 // Thread-safe but for Open(), Close() and destruction.
 class Store {
  public:
@@ -187,8 +193,7 @@ class Store {
   // Moves days into the bucket, and off the disk, as far as that is due; only with
   // StoreOptions::background off. See HistoryKeeper::Round().
   absl::Status MoveHistory();
-  // How the last of these rounds ended. OK also if there is no bucket.
-  absl::Status HistoryStatus() const;
+  HistoryState History() const;
   // Takes idle jobs out of memory: see StoreOptions::job_idle.
   absl::Status UnloadIdleJobs();
 

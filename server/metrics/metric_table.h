@@ -32,6 +32,7 @@ inline constexpr absl::string_view kWhileTrue = "While a condition is true";
 inline constexpr absl::string_view kIfRecorded = "If it is recorded";
 inline constexpr absl::string_view kWithPage = "Only with a page whose address is known";
 inline constexpr absl::string_view kWithTls = "Only with TLS";
+inline constexpr absl::string_view kWithBucket = "Only with a bucket";
 
 inline constexpr MetricInfo kJobMetrics[] = {
     {"tacho_job_tasks", "gauge", "tasks", "job",
@@ -299,6 +300,35 @@ inline constexpr MetricInfo kStorageMetrics[] = {
      "Free space of the file system of `storage.path`"},
 };
 
+inline constexpr MetricInfo kBucketMetrics[] = {
+    {"tacho_bucket_requests_total", "counter", "requests", "operation, code",
+     "Requests to the bucket that have ended. `code` is the status of HTTP, 0 if there was no "
+     "whole "
+     "answer",
+     kWithBucket},
+    {"tacho_bucket_request_duration_seconds", "histogram", "s", "operation",
+     "Duration of one request to the bucket", kWithBucket},
+    {"tacho_bucket_bytes_total", "counter", "bytes", "direction",
+     "Bytes of bodies, `sent` to the bucket or `received` from it", kWithBucket},
+    {"tacho_bucket_retries_total", "counter", "requests", "reason",
+     "Requests that were sent again: `slow` (no byte for too long), `failed` (no connection, or it "
+     "broke), `busy` (the service asked to come later), `expired` (the credentials), `error` (a "
+     "5xx)",
+     kWithBucket},
+    {"tacho_bucket_cache_hits_total", "counter", "pieces", "",
+     "Pieces of objects that queries found in memory or in `bucket.cache_path`", kWithBucket},
+    {"tacho_bucket_cache_misses_total", "counter", "requests", "",
+     "Times that queries had to fetch pieces from the bucket", kWithBucket},
+    {"tacho_bucket_cache_disk_errors_total", "counter", "pieces", "",
+     "Pieces that could not be kept in `bucket.cache_path`, or were damaged there", kWithBucket},
+    {"tacho_bucket_cache_bytes", "gauge", "bytes", "",
+     "Bytes in `bucket.cache_path`, at most `bucket.cache_bytes`", kWithBucket},
+    {"tacho_bucket_days", "gauge", "days", "", "Days whose columns are in the bucket", kWithBucket},
+    {"tacho_bucket_failing", "gauge", "1", "",
+     "1 while days cannot be moved into the bucket and stay on the disk, else 0: alert on it",
+     kWithBucket},
+};
+
 inline constexpr MetricInfo kQueryMetrics[] = {
     {"tacho_query_requests_total", "counter", "queries", "method, code",
      "Queries that ended, by gRPC status code; TensorBoard's as `tensorboard.…`, those of View as "
@@ -384,17 +414,12 @@ struct MetricSection {
 
 // In the order of docs/metrics.md.
 inline constexpr MetricSection kMetricSections[] = {
-    {"Aggregates of jobs", kJobMetrics},
-    {"Conditions", kConditionMetrics},
-    {"Goodput", kGoodputMetrics},
-    {"Ingest", kIngestMetrics},
-    {"Other tools", kInteropMetrics},
-    {"Quotas and connections", kConnectionMetrics},
-    {"Storage", kStorageMetrics},
-    {"Queries", kQueryMetrics},
-    {"The HTTP port", kHttpMetrics},
-    {"Reloads", kReloadMetrics},
-    {"The log", kLogMetrics},
+    {"Aggregates of jobs", kJobMetrics}, {"Conditions", kConditionMetrics},
+    {"Goodput", kGoodputMetrics},        {"Ingest", kIngestMetrics},
+    {"Other tools", kInteropMetrics},    {"Quotas and connections", kConnectionMetrics},
+    {"Storage", kStorageMetrics},        {"Bucket", kBucketMetrics},
+    {"Queries", kQueryMetrics},          {"The HTTP port", kHttpMetrics},
+    {"Reloads", kReloadMetrics},         {"The log", kLogMetrics},
     {"The process", kProcessMetrics},
 };
 

@@ -287,15 +287,16 @@ void Prober::Judge() {
     if (finding.result == Result::kFail) report_.fit_to_share = false;
     if (condition && finding.result != Result::kPass) report_.fit_to_share = false;
   }
-  report_.fit_for_history =
-      Is("read_after_write", Result::kPass) && Is("ranged_read", Result::kPass);
+  report_.fit_for_history = Is("read_after_write", Result::kPass) &&
+                            Is("ranged_read", Result::kPass) && Is("replace", Result::kPass);
   if (report_.fit_to_share) {
     report_.verdict = "The bucket keeps its promises: collectors may share it.";
     if (report_.quote_tags) report_.verdict += " It wants tags in quotes.";
     return;
   }
   report_.verdict = absl::StrCat("Collectors must not share this bucket: ", Diagnosis(), ".");
-  if (report_.fit_for_history) report_.verdict += " It can keep the history of one collector.";
+  report_.verdict += report_.fit_for_history ? " It can keep the history of one collector."
+                                             : " It cannot keep the history of a collector either.";
 }
 
 }  // namespace

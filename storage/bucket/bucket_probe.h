@@ -40,7 +40,7 @@ struct ProbeReport {
   // Several collectors may share the bucket: no finding is fail, and those of create_… and
   // replace_… pass.
   bool fit_to_share = false;
-  // One collector may keep its history there: read_after_write and ranged_read pass.
+  // One collector may keep its history there: read_after_write, ranged_read and replace pass.
   bool fit_for_history = false;
   bool quote_tags = false;  // Replacing works only with BucketOptions::quote_tags.
   std::string verdict;      // A sentence: which it is fit for, else what is wrong and what to do.

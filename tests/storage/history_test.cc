@@ -328,14 +328,14 @@ TEST_F(HistoryTest, NothingLeavesTheDiskWhileTheBucketRefuses) {
       return call == refused ? absl::UnavailableError("no route") : absl::OkStatus();
     });
     EXPECT_FALSE(store_->MoveHistory().ok()) << refused;
-    EXPECT_FALSE(store_->HistoryStatus().ok());
+    EXPECT_FALSE(store_->History().status.ok());
     EXPECT_EQ(LocalDays(), 7u) << refused;
     bucket_.SetBefore(nullptr);
     EXPECT_EQ(Everything(), before);
   }
   EXPECT_TRUE(Logged("days stay on the disk"));
   Move();
-  EXPECT_TRUE(store_->HistoryStatus().ok());
+  EXPECT_TRUE(store_->History().status.ok());
   EXPECT_EQ(LocalDays(), 3u);
   EXPECT_EQ(Everything(), before);
 }

@@ -1,5 +1,5 @@
 // A bucket in memory that keeps the promises of bucket.h as the services keep them, with their
-// differences (facts and sources: docs/cluster.md) and with faults at will.
+// differences (facts and sources: docs/bucket.md) and with faults at will.
 #pragma once
 
 #include <cstdint>

@@ -14,11 +14,11 @@ std::optional<ProcessStat> ParseProcessStat(absl::string_view text) {
   enum Word {
     kState = 0,
     kMajorFaults = 9,
-    kUser = 11,
-    kSystem = 12,
-    kThreads = 17,
-    kStart = 19,
-    kResident = 21,
+    kUserTicks = 11,
+    kSystemTicks = 12,
+    kThreadCount = 17,
+    kStartTicks = 19,
+    kResidentPages = 21,
     kWords = 22,
     kExitStatus = 49
   };
@@ -28,12 +28,12 @@ std::optional<ProcessStat> ParseProcessStat(absl::string_view text) {
   if (words.size() < kWords || words[kState].size() != 1) return std::nullopt;
   ProcessStat stat;
   stat.state = words[kState][0];
-  stat.user_ticks = Number(words[kUser]).value_or(0);
-  stat.system_ticks = Number(words[kSystem]).value_or(0);
+  stat.user_ticks = Number(words[kUserTicks]).value_or(0);
+  stat.system_ticks = Number(words[kSystemTicks]).value_or(0);
   stat.major_faults = Number(words[kMajorFaults]).value_or(0);
-  stat.threads = Number(words[kThreads]).value_or(0);
-  stat.resident_pages = Number(words[kResident]).value_or(0);
-  if (!absl::SimpleAtoi(words[kStart], &stat.start_ticks)) return std::nullopt;
+  stat.threads = Number(words[kThreadCount]).value_or(0);
+  stat.resident_pages = Number(words[kResidentPages]).value_or(0);
+  if (!absl::SimpleAtoi(words[kStartTicks], &stat.start_ticks)) return std::nullopt;
   int exit_status = 0;
   if (stat.state == 'Z' && words.size() > kExitStatus &&
       absl::SimpleAtoi(words[kExitStatus], &exit_status)) {

@@ -125,7 +125,7 @@ URL is s3://BUCKET/PREFIX for AWS, Ceph and others, gs://BUCKET/PREFIX for Googl
 Credentials: auto takes the first that is configured of AWS_ACCESS_KEY_ID and
 AWS_SECRET_ACCESS_KEY, a web identity (AWS_ROLE_ARN), the shared files of AWS (AWS_PROFILE), a
 container's endpoint, and the instance's metadata; for gs:// an HMAC key in AWS_ACCESS_KEY_ID, or
-the metadata server's token. docs/cluster.md describes each.
+the metadata server's token. docs/bucket.md describes each.
 
 The exit code is 0 if collectors may share the bucket, 4 if not, 3 if nobody answered, and 1 if
 nothing can be written there.

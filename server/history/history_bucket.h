@@ -1,0 +1,62 @@
+// The bucket of a collector's history, as its configuration names it: opened, counted, and with a
+// cache on the disk. The store does the rest (storage/history_keeper.h).
+#pragma once
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/histogram.h>
+#include <prometheus/metric_family.h>
+#include <prometheus/registry.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/base/log.h"
+#include "storage/bucket/proven_bucket.h"
+#include "storage/history/piece_cache.h"
+#include "storage/options.h"
+#include "storage/store.h"
+#include "tacho/config/v1/collector.pb.h"
+
+namespace tacho::server::history {
+
+// Thread-safe. Must outlive the store that has its history().
+class HistoryBucket {
+ public:
+  struct Options {
+    config::v1::Collector config;              // Durations in ns. bucket.url is not empty.
+    prometheus::Registry* registry = nullptr;  // Not owned; must outlive this.
+    log::Log log;
+  };
+
+  // Sends nothing: the bucket may be away. Creates the directory of the cache.
+  //   INVALID_ARGUMENT  a key of `bucket` is wrong; the sentence names it.
+  //   UNAVAILABLE       the directory of the cache cannot be made or read.
+  static absl::StatusOr<std::unique_ptr<HistoryBucket>> Open(Options options);
+  HistoryBucket(const HistoryBucket&) = delete;
+  HistoryBucket& operator=(const HistoryBucket&) = delete;
+
+  storage::HistoryOptions history();
+
+  // For the metrics page: the cache's figures, and whether days reach the bucket.
+  std::vector<prometheus::MetricFamily> Families(const storage::Store& store) const;
+
+ private:
+  explicit HistoryBucket(Options options);
+
+  void Count(const storage::FinishedRequest& request);
+  void Report(const storage::ProbeReport& report);
+
+  const Options options_;
+  prometheus::Family<prometheus::Counter>& requests_;
+  prometheus::Family<prometheus::Histogram>& durations_;
+  prometheus::Family<prometheus::Counter>& retries_;
+  prometheus::Counter& bytes_sent_;
+  prometheus::Counter& bytes_received_;
+  std::unique_ptr<storage::PieceCache> pieces_;
+  std::unique_ptr<storage::ProvenBucket> bucket_;
+};
+
+}  // namespace tacho::server::history
