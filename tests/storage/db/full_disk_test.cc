@@ -1,5 +1,6 @@
 // A disk that is full at any moment of any work: the store never needs to be opened again, loses
 // nothing that it acknowledged, answers queries, and goes on when there is room.
+#include <algorithm>
 #include <utility>
 
 #include "absl/synchronization/notification.h"
@@ -33,10 +34,11 @@ class FullDiskTest : public FullDiskFixture {
     return used;
   }
 
+  static constexpr int64_t kRows = 128 << 10;  // Of a large message.
+
   // One message of a megabyte that hardly compresses. RocksDB writes out its memory after some
   // dozen.
   absl::Status AppendLarge(const LayoutPtr& layout, uint64_t message) {
-    constexpr int64_t kRows = 128 << 10;
     std::vector<int64_t> times(kRows);
     std::vector<double> values(kRows);
     for (int64_t row = 0; row < kRows; ++row) {
@@ -61,7 +63,10 @@ class FullDiskTest : public FullDiskFixture {
     UseDisk(disk_->Copy("/store"));
     EXPECT_EQ(store_->DurableSequences("agent", 2).watermark(), message) << "after a crash";
     // The journal may also have the message as it was when it was refused: its rows are the same.
-    EXPECT_EQ(ReadAll(Find("large", "loss")).values.size(), message * (128 << 10));
+    // Only the newest are read: there may be a hundred, which take minutes with sanitizers.
+    const uint64_t newest = std::min<uint64_t>(message, 8);
+    const ReadOptions range = {.begin_ns = static_cast<int64_t>(message + 1 - newest) * kRows};
+    EXPECT_EQ(ReadAll(Find("large", "loss"), range).values.size(), newest * kRows);
   }
   LayoutPtr RegisterLarge() {
     options_.open_bytes = options_.journal_bytes = uint64_t{1} << 32;
