@@ -26,7 +26,7 @@
 
 namespace tacho::storage {
 
-// Of keys and values in their order.
+// A checksum of keys and values in their order.
 class DayDigest {
  public:
   DayDigest() = default;

@@ -44,7 +44,7 @@ class PieceCache {
 
   struct Options {
     std::string path;  // Directory, which is the cache's own; created if missing.
-    // Of the pieces on the disk; what was used least recently leaves first. Zero: nothing is kept
+    // Limit of the pieces on the disk; the least recently used leaves first. Zero: nothing is kept
     // on the disk.
     uint64_t max_bytes = uint64_t{10} << 30;
     uint64_t memory_bytes = 16u << 20;  // Of the pieces in memory; at least one run stays.

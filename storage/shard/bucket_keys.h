@@ -31,7 +31,7 @@ inline constexpr uint32_t kMaxShard = 9'999;
 // Days of the times that a row can have: nanoseconds in an int64.
 inline constexpr int64_t kMaxKeyDay = 106'752;
 
-// Of each function: the arguments are within the bounds above, which it checks.
+// Each function checks that its arguments are within the bounds above.
 std::string ManifestKey(uint32_t shard);
 std::string SavedManifestKey(uint32_t shard, int64_t day);
 std::string SegmentKey(uint32_t shard, uint64_t epoch, uint64_t number);

@@ -21,8 +21,8 @@ absl::Status CheckStart(const Manifest& manifest, uint64_t stored, const CommitR
     return absl::InvalidArgumentError(
         absl::StrCat("the manifest has no log of epoch ", start.epoch, " to replay from"));
   }
-  // What is trimmed must be stored, or the number of a segment that a new owner finds missing could
-  // be given to a seal below the start.
+  // Trimmed segments must be stored, or the number of a segment that a new owner finds missing
+  // could be given to a seal below the start.
   if (start.epoch == manifest.epoch && start.first > stored + 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the replay cannot begin at segment ", start.first, ": stored are those up to ", stored));

@@ -33,7 +33,8 @@
 namespace tacho::storage {
 
 inline constexpr uint32_t kSegmentFormat = 1;
-// Of the payload. An owner cuts segments at a few MiB, but one record may be larger than that.
+// Limit of the payload. An owner cuts segments at a few MiB, but one record may be larger than
+// that.
 inline constexpr size_t kMaxSegmentPayload = size_t{64} << 20;
 
 // Where a segment or a seal stands.

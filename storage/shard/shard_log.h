@@ -74,7 +74,7 @@ class ShardLog {
   // Ends all waits. What is not stored stays unsent.
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Of the last request that had an error; OK after one that had none.
+  // How the last request ended.
   absl::Status last_error() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Bytes of the segments that are not known to be stored.
   uint64_t unstored_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -98,7 +98,7 @@ class ShardLog {
 
   mutable absl::Mutex mutex_;
   uint64_t stored_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Of the numbers from `stored_` + 1 on. Only the front is removed, and none while it is under
+  // For the numbers from `stored_` + 1 on. Only the front is removed, and none while it is under
   // way, so the bytes that a thread is sending stay where they are.
   std::deque<Unstored> unstored_ ABSL_GUARDED_BY(mutex_);
   uint64_t unstored_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

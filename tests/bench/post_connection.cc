@@ -38,12 +38,12 @@ int ConnectTo(uint16_t port) {
 }  // namespace
 
 PostConnection::PostConnection(uint16_t port, std::vector<Post> posts)
-    : fd_(ConnectTo(port)), posts_(std::move(posts)) {
+    : port_(port), fd_(ConnectTo(port)), posts_(std::move(posts)) {
   latencies_ms_.reserve(posts_.size());
 }
 
 PostConnection::PostConnection(PostConnection&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), posts_(std::move(other.posts_)) {}
+    : port_(other.port_), fd_(std::exchange(other.fd_, -1)), posts_(std::move(other.posts_)) {}
 
 PostConnection::~PostConnection() {
   if (fd_ >= 0) close(fd_);
@@ -54,9 +54,14 @@ void PostConnection::Allow(uint64_t requests) {
   SendMore();
 }
 
-void PostConnection::OnReady() {
-  Receive();
+bool PostConnection::OnReady() {
+  const bool ends = Receive();
+  if (ends) {
+    close(fd_);
+    fd_ = ConnectTo(port_);
+  }
   SendMore();
+  return ends;
 }
 
 void PostConnection::SendMore() {
@@ -76,23 +81,25 @@ void PostConnection::SendMore() {
   }
 }
 
-void PostConnection::Receive() {
+bool PostConnection::Receive() {
   char block[4096];
   const ssize_t count = recv(fd_, block, sizeof block, 0);
-  if (count < 0 && errno == EAGAIN) return;
+  if (count < 0 && errno == EAGAIN) return false;
   if (count <= 0) Die("recv");
   answer_.append(block, static_cast<size_t>(count));
   // A 204 has no body, so its headers are all of it; another answer ends the load anyway.
-  if (answer_.find("\r\n\r\n") == std::string::npos) return;
+  if (answer_.find("\r\n\r\n") == std::string::npos) return false;
   if (!awaiting_ || !answer_.starts_with("HTTP/1.1 204")) {
     std::fprintf(stderr, "expected a 204, got: %s\n", answer_.c_str());
     std::exit(1);
   }
+  const bool ends = answer_.find("\r\nConnection: close\r\n") != std::string::npos;
   answer_.clear();
   latencies_ms_.push_back(static_cast<float>((MonotonicSeconds() - sent_at_) * 1e3));
   answered_samples_ += posts_[answered_].samples;
   posts_[answered_++].request = std::string();
   awaiting_ = false;
+  return ends;
 }
 
 }  // namespace tacho::bench

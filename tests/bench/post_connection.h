@@ -28,13 +28,16 @@ class PostConnection {
 
   // Lets `requests` more be sent; the first is sent at once if no answer is awaited.
   void Allow(uint64_t requests);
-  // The socket can be read or written.
-  void OnReady();
+  // The socket can be read or written. Returns whether there is another one now: a server may end a
+  // connection after some answers, and says so in the last of them.
+  bool OnReady();
 
  private:
   void SendMore();
-  void Receive();
+  // Whether the server ends the connection.
+  bool Receive();
 
+  const uint16_t port_;
   int fd_;
   std::vector<Post> posts_;
   uint64_t allowed_ = 0;

@@ -22,12 +22,16 @@ namespace {
 
 using Posts = std::vector<Post>;  // The posts of one connection.
 
-// The requests of the agent's hosts in turns.
-Posts MakeAgentPosts(const LoadShape& shape, uint32_t agent) {
+// The requests of the agent's hosts in turns, or each with the rows of all of them.
+Posts MakeAgentPosts(const LoadShape& shape, uint32_t agent, bool together) {
+  if (together) {
+    return MakeRemoteWrites(shape.fleet, shape.FirstHost(agent), shape.HostsOf(agent), shape.rows,
+                            shape.batches);
+  }
   std::vector<Posts> hosts;
   for (uint32_t i = 0; i < shape.HostsOf(agent); ++i) {
     hosts.push_back(
-        MakeRemoteWrites(shape.fleet, shape.FirstHost(agent) + i, shape.rows, shape.batches));
+        MakeRemoteWrites(shape.fleet, shape.FirstHost(agent) + i, 1, shape.rows, shape.batches));
   }
   Posts posts;
   for (uint32_t i = 0; i < shape.batches; ++i) {
@@ -36,12 +40,13 @@ Posts MakeAgentPosts(const LoadShape& shape, uint32_t agent) {
   return posts;
 }
 
-std::vector<Posts> MakePosts(const LoadShape& shape) {
+std::vector<Posts> MakePosts(const LoadShape& shape, bool together) {
   if (!shape.columns.empty()) {
     return {MakeReplayWrites(shape.replay, ReadColumnTables(shape.columns))};
   }
   std::vector<Posts> posts(shape.agents);
-  ParallelFor(shape.agents, [&](uint32_t agent) { posts[agent] = MakeAgentPosts(shape, agent); });
+  ParallelFor(shape.agents,
+              [&](uint32_t agent) { posts[agent] = MakeAgentPosts(shape, agent, together); });
   return posts;
 }
 
@@ -50,10 +55,11 @@ std::vector<Posts> MakePosts(const LoadShape& shape) {
 void Drive(std::vector<PostConnection>* connections, uint64_t posts, double posts_per_second,
            double max_seconds) {
   const int poll = epoll_create1(EPOLL_CLOEXEC);
-  for (PostConnection& connection : *connections) {
-    epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data = {.ptr = &connection}};
-    epoll_ctl(poll, EPOLL_CTL_ADD, connection.fd(), &event);
-  }
+  const auto watch = [poll](PostConnection* connection) {
+    epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data = {.ptr = connection}};
+    epoll_ctl(poll, EPOLL_CTL_ADD, connection->fd(), &event);
+  };
+  for (PostConnection& connection : *connections) watch(&connection);
   if (posts_per_second == 0) {
     for (PostConnection& connection : *connections) connection.Allow(posts);
   }
@@ -74,7 +80,7 @@ void Drive(std::vector<PostConnection>* connections, uint64_t posts, double post
     for (int i = 0; i < ready; ++i) {
       auto* connection = static_cast<PostConnection*>(events[i].data.ptr);
       const bool was_done = connection->done();
-      connection->OnReady();
+      if (connection->OnReady()) watch(connection);
       if (!was_done && connection->done()) ++done;
     }
   }
@@ -82,10 +88,10 @@ void Drive(std::vector<PostConnection>* connections, uint64_t posts, double post
 
 int Main(int argc, char** argv) {
   std::map<std::string, std::string> flags = LoadFlags();
-  flags.insert({{"port", "8428"}, {"max-seconds", "1800"}});
+  flags.insert({{"port", "8428"}, {"max-seconds", "1800"}, {"together", "0"}});
   ParseFlags(argc, argv, &flags);
   const LoadShape shape = ReadLoadShape(flags);
-  std::vector<Posts> posts = MakePosts(shape);
+  std::vector<Posts> posts = MakePosts(shape, NumberFlag(flags, "together") != 0);
   uint64_t post_count = 0;
   std::vector<PostConnection> connections;
   connections.reserve(posts.size());  // They stay where epoll knows them.

@@ -96,23 +96,29 @@ Post ToPost(const std::string& request, uint64_t samples) {
 
 }  // namespace
 
-std::vector<Post> MakeRemoteWrites(const FleetOptions& options, uint32_t host, uint32_t rows,
-                                   uint32_t requests) {
-  FleetHost source(options, host);
-  const std::vector<std::string> labels = EncodeLabels(source);
+std::vector<Post> MakeRemoteWrites(const FleetOptions& options, uint32_t first_host, uint32_t hosts,
+                                   uint32_t rows, uint32_t requests) {
+  std::vector<FleetHost> sources;
+  std::vector<std::vector<std::string>> labels;
+  for (uint32_t i = 0; i < hosts; ++i) {
+    sources.emplace_back(options, first_host + i);
+    labels.push_back(EncodeLabels(sources.back()));
+  }
   std::vector<Post> posts;
   for (uint32_t i = 0; i < requests; ++i) {
-    std::vector<FleetRow> block;
-    for (uint32_t r = 0; r < rows; ++r) block.push_back(source.NextRow());
     std::string request;
-    for (size_t column = 0; column < kSeries; ++column) {
-      std::string series = labels[column];
-      for (const FleetRow& row : block) {
-        AppendSample(row.values[column], row.time_unix_ns / 1'000'000, &series);
+    for (size_t host = 0; host < hosts; ++host) {
+      std::vector<FleetRow> block;
+      for (uint32_t r = 0; r < rows; ++r) block.push_back(sources[host].NextRow());
+      for (size_t column = 0; column < kSeries; ++column) {
+        std::string series = labels[host][column];
+        for (const FleetRow& row : block) {
+          AppendSample(row.values[column], row.time_unix_ns / 1'000'000, &series);
+        }
+        AppendBytes(kField1Bytes, series, &request);
       }
-      AppendBytes(kField1Bytes, series, &request);
     }
-    posts.push_back(ToPost(request, uint64_t{rows} * kSeries));
+    posts.push_back(ToPost(request, uint64_t{hosts} * rows * kSeries));
   }
   return posts;
 }

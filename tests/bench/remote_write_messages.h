@@ -10,9 +10,9 @@
 
 namespace tacho::bench {
 
-// POSTs of one host, snappy-compressed, `rows` rows each.
-std::vector<Post> MakeRemoteWrites(const FleetOptions& options, uint32_t host, uint32_t rows,
-                                   uint32_t requests);
+// POSTs of `hosts` hosts from the first on, snappy-compressed, `rows` rows of each host in each.
+std::vector<Post> MakeRemoteWrites(const FleetOptions& options, uint32_t first_host, uint32_t hosts,
+                                   uint32_t rows, uint32_t requests);
 
 // The same for real columns, one table a request, in order of time.
 std::vector<Post> MakeReplayWrites(const ReplayOptions& options,

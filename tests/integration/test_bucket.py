@@ -2,11 +2,19 @@
 and while the bucket is away."""
 import os
 import re
+import shutil
 import subprocess
+import sys
+import tempfile
 import time
+import unittest
 
 import client
 import harness
+
+# Before the distribution's module of the same name.
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../storage/bucket"))
+import ceph  # noqa: E402
 
 DAY = 86_400_000_000_000
 SECOND = 1_000_000_000
@@ -29,22 +37,19 @@ class ObjectStore:
             self.process.communicate()
 
 
-class BucketTest(harness.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.store = self.started(ObjectStore())
-        self.env = dict(os.environ, AWS_ACCESS_KEY_ID=KEY_ID, AWS_SECRET_ACCESS_KEY=SECRET)
+class BucketCase(harness.TestCase):
+    def begin(self, endpoint, url, **keys):
         self.collector = self.started(
-            harness.Collector(self.directory, self.config(self.store.endpoint), env=self.env)
+            harness.Collector(self.directory, self.config(endpoint, url), env={**os.environ, **keys})
         )
         self.sequence = 0
-        self.begin = time.time_ns() // DAY * DAY
+        self.today = time.time_ns() // DAY * DAY
 
-    def config(self, endpoint):
-        bucket = f"bucket: {{url: 's3://tests/one', endpoint: '{endpoint}', path_style: true}}\n"
+    def config(self, endpoint, url):
+        bucket = f"bucket: {{url: '{url}', endpoint: '{endpoint}', path_style: true}}\n"
         return (
             "storage: {seal_rows: 64, seal_age: 1s, local_retention: 2d}\n"
-            + (bucket if endpoint else "")
+            + (bucket if url else "")
             + "conditions: {enabled: false}\n"
         )
 
@@ -54,7 +59,7 @@ class BucketTest(harness.TestCase):
         self.assertTrue(stream.welcomed())
         for task in range(TASKS):
             stream.send(client.layout(task + 1, "old", f"host-{task}", [("loss", ""), ("duty", "")], task=task))
-            begin = self.begin - days_ago * DAY + first * SECOND
+            begin = self.today - days_ago * DAY + first * SECOND
             times = [begin + row * SECOND for row in range(rows)]
             values = [
                 self.random.choice((0.0, -0.0, float("inf"), float("nan"), 5e-324))
@@ -89,7 +94,8 @@ class BucketTest(harness.TestCase):
             lambda: self.metric(name) == wanted, f"{name} {wanted}", timeout_s=200, pause_s=0.5
         )
 
-    def test_old_days_are_read_from_the_bucket(self):
+    def expect_old_days_in_the_bucket(self):
+        """Returns all that is stored in the end."""
         for days_ago in DAYS:
             self.record(days_ago, 0, ROWS)
         self.record(0, 0, 1)
@@ -116,6 +122,19 @@ class BucketTest(harness.TestCase):
         self.assertEqual(self.stored(), more)
         self.assertEqual(self.metric("tacho_bucket_requests_total", 'operation="get_range"'), 0)
         self.assertGreater(self.metric("tacho_bucket_cache_hits_total"), 0)
+        return more
+
+
+class BucketTest(BucketCase):
+    def setUp(self):
+        super().setUp()
+        self.store = self.started(ObjectStore())
+        self.begin(
+            self.store.endpoint, "s3://tests/one", AWS_ACCESS_KEY_ID=KEY_ID, AWS_SECRET_ACCESS_KEY=SECRET
+        )
+
+    def test_old_days_are_read_from_the_bucket(self):
+        more = self.expect_old_days_in_the_bucket()
 
         # The bucket goes away: what is in the cache stays, rows are taken, and it is said.
         self.store.kill()
@@ -130,7 +149,7 @@ class BucketTest(harness.TestCase):
         # A collector that does not know where the days are must not begin without them.
         self.collector.stop()
         with open(self.collector.config, "w") as file:
-            file.write(self.config(""))
+            file.write(self.config("", ""))
         refused = subprocess.run(
             self.collector.arguments(os.path.join(self.directory, "none")),
             capture_output=True, text=True, timeout=60,
@@ -153,6 +172,39 @@ class BucketTest(harness.TestCase):
             )  # fmt: skip
             self.assertNotEqual(refused.returncode, 0, refused.stderr)
             self.assertIn(named, refused.stderr)
+
+
+class CephTest(BucketCase):
+    """At a real Ceph."""
+
+    @classmethod
+    def setUpClass(cls):
+        if ceph.missing():
+            raise unittest.SkipTest(f"no Ceph here: {', '.join(ceph.missing())} not found")
+        folder = tempfile.mkdtemp(prefix="tacho-ceph-")
+        cls.addClassCleanup(shutil.rmtree, folder, ignore_errors=True)
+        cls.addClassCleanup(subprocess.run, [ceph.CEPH, "stop", folder, "--purge"], check=False)
+        cls.ceph = ceph.start(folder)
+        ceph.put(cls.ceph, "/plain")
+        ceph.put(cls.ceph, "/versioned")
+        ceph.put(cls.ceph, "/versioned?versioning=", ceph.VERSIONS)
+
+    def begin_in(self, bucket):
+        keys = {key: value for key, value in self.ceph.items() if key.startswith("AWS_")}
+        self.begin(self.ceph["TACHO_TEST_CEPH"], f"s3://{bucket}/one", **keys)
+
+    def test_old_days_are_read_from_the_bucket(self):
+        self.begin_in("plain")
+        self.expect_old_days_in_the_bucket()
+
+    def test_a_bucket_with_versions_gets_no_days(self):
+        self.begin_in("versioned")
+        self.record(5, 0, ROWS)
+        expected = self.stored()
+        self.wait_metric("tacho_bucket_failing", 1)
+        self.assertEqual(self.metric("tacho_bucket_days"), 0)
+        self.assertEqual(self.stored(), expected)
+        self.assertIn("Ceph bucket with versions", self.collector.program.tail())
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ absl::Status ReadSeries(const storage::SeriesPtr& series, const storage::ReadOpt
   return absl::OkStatus();
 }
 
-// Of the newest attempt.
+// The newest attempt's.
 absl::StatusOr<phases::PhaseCover> PhasesOf(const storage::Store& store, const std::string& job,
                                             std::optional<uint32_t> attempt, int64_t since_ns) {
   phases::PhasePairs pairs;

@@ -15,6 +15,7 @@ import statistics
 import sys
 import tempfile
 import time
+import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.dont_write_bytecode = True
@@ -30,7 +31,7 @@ class Bench:
     def __init__(self, directory, harness, client, browser):
         self.harness, self.client = harness, client
         self.collector = harness.Collector(directory, "log: {level: warn}\n").start()
-        self.browser = browser.Browser(browser.find_browser())
+        self.browser = browser.Browser(harness.tool(*browser.BINARIES))
         self.sequence = self.layouts = 0
         self.stream = client.Stream(self.collector.address, "bench", 1, 1)
         self.figures = []
@@ -103,7 +104,7 @@ class Bench:
         dist = ROOT / "client/web/dist"
         packed = {p.name: len(gzip.compress(p.read_bytes(), 9, mtime=0)) for p in dist.iterdir()}
         scripts = sum(size for name, size in packed.items() if name.endswith((".js", ".css")))
-        self.add("all scripts and styles, gzip", scripts / 1000, "KB")
+        self.add("all scripts and styles, gzip", scripts / 1000, "KB", 60)
 
     def first_look(self):
         paints, ready, sizes, requests = [], [], [], []
@@ -211,7 +212,9 @@ def main():
     import browser
     import client
 
-    if browser.find_browser() is None:
+    try:
+        harness.tool(*browser.BINARIES)
+    except unittest.SkipTest:
         sys.exit("page_bench: no chromium: deploy/packages.sh test installs it")
     with tempfile.TemporaryDirectory() as directory:
         bench = Bench(directory, harness, client, browser)
