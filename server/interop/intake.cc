@@ -94,6 +94,7 @@ class Intake::Request {
   std::vector<std::pair<size_t, size_t>> repeated_;  // A series, and where it was first.
   std::vector<std::unique_ptr<Rows>> rows_;
   absl::flat_hash_map<const Sheet*, Rows*> rows_of_;
+  Rows* last_rows_ = nullptr;  // Series of a sheet come one after the other.
   RefusedBy refused_;
   bool refused_for_time_ = false;
   std::string invalid_;  // Why the first series that is no series is none.
@@ -101,12 +102,15 @@ class Intake::Request {
 };
 
 void Intake::Request::FindPlaces() {
-  places_.reserve(write_.series.size());
+  std::vector<absl::string_view> keys;
+  keys.reserve(write_.series.size());
+  for (const ForeignSeries& series : write_.series) keys.push_back(series.key);
+  places_.reserve(keys.size());
+  intake_.sheets_.FindAll(keys, &places_);
   absl::flat_hash_map<absl::string_view, size_t> seen;
-  for (size_t i = 0; i < write_.series.size(); ++i) {
-    const absl::string_view key = write_.series[i].key;
-    places_.push_back(intake_.sheets_.Find(key));
-    if (places_.back().kind != Place::Kind::kUnknown) continue;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const absl::string_view key = keys[i];
+    if (places_[i].kind != Place::Kind::kUnknown) continue;
     // A sender repeats a series for each of its samples.
     const auto [first, is_new] = seen.try_emplace(key, i);
     if (is_new) {
@@ -270,11 +274,15 @@ void Intake::Request::AddSeries(const ForeignSeries& series, const Place& place,
     Refuse(job, ingest::RejectReasonOf(why.limit), series.count, why.example, why.detail);
     return;
   }
-  Rows*& rows = rows_of_[&sheet];
-  if (rows == nullptr) {
-    rows = rows_.emplace_back(std::make_unique<Rows>()).get();
-    rows->sheet = place.sheet;
+  if (last_rows_ == nullptr || last_rows_->sheet != place.sheet) {
+    Rows*& rows = rows_of_[&sheet];
+    if (rows == nullptr) {
+      rows = rows_.emplace_back(std::make_unique<Rows>()).get();
+      rows->sheet = place.sheet;
+    }
+    last_rows_ = rows;
   }
+  Rows* const rows = last_rows_;
   for (uint32_t i = 0; i < series.count; ++i) {
     const ForeignSample& sample = write_.samples[series.first + i];
     if (sample.time_ns < window.oldest_ns || sample.time_ns > window.newest_ns) {

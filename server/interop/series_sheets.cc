@@ -24,10 +24,35 @@ void Sheet::MarkRefused(const ingest::AdmittedLayout& admitted,
   }
 }
 
+uint32_t SeriesSheets::IndexOf(absl::string_view key, uint32_t guess) const {
+  if (guess < entries_.size() && entries_[guess].key == key &&
+      entries_[guess].place.kind != Place::Kind::kUnknown) {
+    return guess;
+  }
+  const auto found = index_.find(key);
+  return found == index_.end() ? kNone : found->second;
+}
+
 Place SeriesSheets::Find(absl::string_view key) const {
-  absl::ReaderMutexLock lock(&mutex_);
-  const auto found = places_.find(key);
-  return found == places_.end() ? Place() : found->second;
+  std::vector<Place> places;
+  FindAll(std::span(&key, 1), &places);
+  return std::move(places.front());
+}
+
+void SeriesSheets::FindAll(std::span<const absl::string_view> keys,
+                           std::vector<Place>* places) const {
+  // Not for all keys at once: others wait to put theirs.
+  constexpr size_t kAtOnce = 1024;
+  uint32_t next = 0;
+  for (size_t begin = 0; begin < keys.size(); begin += kAtOnce) {
+    absl::ReaderMutexLock lock(&mutex_);
+    for (const absl::string_view key :
+         keys.subspan(begin, std::min(kAtOnce, keys.size() - begin))) {
+      const uint32_t index = IndexOf(key, next);
+      places->push_back(index == kNone ? Place() : entries_[index].place);
+      if (index != kNone) next = index + 1;
+    }
+  }
 }
 
 uint64_t SeriesSheets::generation() const {
@@ -40,20 +65,47 @@ void SeriesSheets::Put(absl::string_view key, Place place, uint64_t generation) 
   if (generation != generation_) return;
   const uint64_t bound = max_series_.load(std::memory_order_relaxed);
   if (key.size() > bound * kKeyBytes) return;
-  while (places_.size() >= bound || key_bytes_ + key.size() > bound * kKeyBytes) MakeRoom();
-  const auto [known, is_new] = places_.insert_or_assign(std::string(key), std::move(place));
-  if (is_new) key_bytes_ += known->first.size();
+  while (index_.size() >= bound || key_bytes_ + key.size() > bound * kKeyBytes) MakeRoom();
+  if (const auto known = index_.find(key); known != index_.end()) {
+    entries_[known->second].place = std::move(place);
+  } else {
+    Add(key, std::move(place));
+  }
+}
+
+void SeriesSheets::Add(absl::string_view key, Place place) {
+  constexpr size_t kBlockBytes = size_t{64} << 10;
+  if (blocks_.empty() || blocks_.back().capacity() - blocks_.back().size() < key.size()) {
+    blocks_.emplace_back().reserve(std::max(kBlockBytes, key.size()));
+  }
+  std::string& block = blocks_.back();
+  const size_t at = block.size();
+  block.append(key.data(), key.size());
+  const absl::string_view kept(block.data() + at, key.size());
+  index_.emplace(kept, static_cast<uint32_t>(entries_.size()));
+  entries_.push_back({kept, std::move(place)});
+  key_bytes_ += key.size();
 }
 
 template <typename Condition>
 void SeriesSheets::EraseIf(Condition condition) {
-  uint64_t bytes = 0;
-  absl::erase_if(places_, [&](const Places::value_type& entry) {
-    if (!condition(entry.second)) return false;
-    bytes += entry.first.size();
-    return true;
-  });
-  key_bytes_ -= bytes;
+  for (Entry& entry : entries_) {
+    if (entry.place.kind == Place::Kind::kUnknown || !condition(entry.place)) continue;
+    index_.erase(entry.key);
+    key_bytes_ -= entry.key.size();
+    entry.place = Place();
+  }
+  if (index_.size() < entries_.size() / 2) Compact();
+}
+
+void SeriesSheets::Compact() {
+  std::vector<Entry> entries = std::exchange(entries_, {});
+  const Blocks blocks = std::exchange(blocks_, {});
+  index_.clear();
+  key_bytes_ = 0;
+  for (Entry& entry : entries) {
+    if (entry.place.kind != Place::Kind::kUnknown) Add(entry.key, std::move(entry.place));
+  }
 }
 
 void SeriesSheets::MakeRoom() {
@@ -63,8 +115,8 @@ void SeriesSheets::MakeRoom() {
                                   : place.sheet->used_s.load(std::memory_order_relaxed);
   };
   std::vector<int64_t> times;
-  times.reserve(places_.size());
-  for (const auto& [key, place] : places_) times.push_back(used(place));
+  times.reserve(index_.size());
+  for (const auto& [key, index] : index_) times.push_back(used(entries_[index].place));
   size_t left = times.size() / 10 + 1;
   const auto last = times.begin() + static_cast<ptrdiff_t>(left - 1);
   std::nth_element(times.begin(), last, times.end());
@@ -82,14 +134,16 @@ void SeriesSheets::Forget(const SheetPtr& sheet) {
 
 void SeriesSheets::ForgetAll() {
   absl::MutexLock lock(&mutex_);
-  places_.clear();
+  index_.clear();
+  entries_.clear();
+  blocks_.clear();
   key_bytes_ = 0;
   ++generation_;
 }
 
 size_t SeriesSheets::size() const {
   absl::ReaderMutexLock lock(&mutex_);
-  return places_.size();
+  return index_.size();
 }
 
 }  // namespace tacho::server::interop

@@ -9,7 +9,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,6 +61,10 @@ class SeriesSheets {
   // Counts how often all was forgotten.
   uint64_t generation() const ABSL_LOCKS_EXCLUDED(mutex_);
   Place Find(absl::string_view key) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The places of `keys`, appended. Senders repeat their series in one order: where the keys come
+  // as they were put, no hash is computed, and memory is read from front to back.
+  void FindAll(std::span<const absl::string_view> keys, std::vector<Place>* places) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Remembers a place, unless all was forgotten since `generation`: it may be by an old mapping. A
   // place that was known of the key is replaced. Above the bound, the sheets that have not been
   // used for longest are forgotten first.
@@ -72,17 +78,30 @@ class SeriesSheets {
   size_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  using Places = absl::flat_hash_map<std::string, Place>;
+  static constexpr uint32_t kNone = UINT32_MAX;
+  struct Entry {
+    absl::string_view key;  // In blocks_.
+    Place place;            // kUnknown: it is forgotten.
+  };
+  // Keys, one behind the other. A block is never enlarged, so that keys stay where they are.
+  using Blocks = std::deque<std::string>;
 
+  // The entry of `key`, or kNone. `guess` is looked at first.
+  uint32_t IndexOf(absl::string_view key, uint32_t guess) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  void Add(absl::string_view key, Place place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Forgets a tenth.
   void MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   template <typename Condition>
   void EraseIf(Condition condition) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Gives back the memory of what is forgotten.
+  void Compact() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::atomic<uint64_t> max_series_;
   mutable absl::Mutex mutex_;
-  Places places_ ABSL_GUARDED_BY(mutex_);
-  uint64_t key_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<Entry> entries_ ABSL_GUARDED_BY(mutex_);  // In the order in which they were put.
+  absl::flat_hash_map<absl::string_view, uint32_t> index_ ABSL_GUARDED_BY(mutex_);  // Remembered.
+  Blocks blocks_ ABSL_GUARDED_BY(mutex_);
+  uint64_t key_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // Of what is remembered.
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

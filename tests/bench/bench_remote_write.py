@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """What remote write costs: into a collector and into VictoriaMetrics, in turns, on the same requests.
 
-    tests/bench/bench_remote_write.py [--build build/bench] [--rounds 3] [--batches 300]
+    tests/bench/bench_remote_write.py [--build build/bench] [--rounds 3] [--batches 300] [--connections 2]
 
-Two connections send 2,024 samples a request, each request after the answer to the one before: one sample
+Some connections send 2,024 samples a request, each request after the answer to the one before: one sample
 of 2,024 series, as Prometheus sends them, or 23 samples of 88 series, as after a pause. The collector answers once the samples are synced; VictoriaMetrics does not wait for that.
 Processor time is that of the server, until all is answered and until all has its final form on the disk.
 """
@@ -18,7 +18,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import servers  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CONNECTIONS = 2
 SHAPES = {"1 sample of 2,024 series": (23, 1), "23 samples of 88 series": (1, 23)}  # Hosts, rows.
 
 
@@ -34,6 +33,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/bench")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--batches", type=int, default=300, help="requests of each connection")
+    parser.add_argument("--connections", type=int, default=2)
     options = parser.parse_args()
     binary = ROOT / "build/tools/usr/bin" / servers.TOOLS["victoriametrics"]
     for title, (hosts, rows) in SHAPES.items():
@@ -50,7 +50,7 @@ def measure(title, hosts, rows, binary, options):
                 try:
                     server.start()
                     idle = server.cpu_seconds()
-                    report = server.load(agents=CONNECTIONS, hosts=CONNECTIONS * hosts, together=1, rows=rows,
+                    report = server.load(agents=options.connections, hosts=options.connections * hosts, together=1, rows=rows,
                                          batches=options.batches)
                     load = server.cpu_seconds() - idle
                     peak = server.peak_resident_bytes()

@@ -1,5 +1,12 @@
 #include "server/interop/series_sheets.h"
 
+#include <algorithm>
+#include <map>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
@@ -61,6 +68,50 @@ TEST(SeriesSheetsTest, LongKeysAreBoundedTogether) {
   EXPECT_LE(sheets.size(), 1000 * SeriesSheets::kKeyBytes / (64 << 10));
   sheets.Put(std::string(1000 * SeriesSheets::kKeyBytes + 1, 'x'), OnSheet(sheet, 0), 0);
   EXPECT_GT(sheets.size(), 0u) << "one that never fits moves nobody out";
+}
+
+// Against a map that does without order, blocks and guesses.
+TEST(SeriesSheetsTest, AnyOrderFindsWhatWasPut) {
+  SeriesSheets sheets(100'000);
+  std::vector<SheetPtr> made;
+  for (int i = 0; i < 10; ++i) made.push_back(std::make_shared<Sheet>());
+  std::map<std::string, std::pair<SheetPtr, uint32_t>> known;
+  std::mt19937 random(22);
+  for (int round = 0; round < 300; ++round) {
+    const int first = static_cast<int>(random() % 300);
+    for (int i = first; i < first + 20; ++i) {
+      const std::string key = absl::StrCat("series ", i, std::string(random() % 3 * 40'000, 'k'));
+      const SheetPtr& sheet = made[random() % made.size()];
+      const uint32_t column = random() % 64;
+      // Far from the bound, so that nothing is forgotten for room.
+      if (known.size() < 300) {
+        sheets.Put(key, OnSheet(sheet, column), 0);
+        known[key] = {sheet, column};
+      }
+    }
+    if (round % 7 == 0) {
+      const SheetPtr& sheet = made[random() % made.size()];
+      sheets.Forget(sheet);
+      std::erase_if(known, [&](const auto& one) { return one.second.first == sheet; });
+    }
+    std::vector<absl::string_view> keys;
+    for (const auto& [key, place] : known) keys.push_back(key);
+    keys.push_back("never put");
+    if (round % 2 == 0) std::shuffle(keys.begin(), keys.end(), random);
+    std::vector<Place> places;
+    sheets.FindAll(keys, &places);
+    ASSERT_EQ(places.size(), keys.size());
+    ASSERT_EQ(sheets.size(), known.size());
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const auto wanted = known.find(std::string(keys[i]));
+      if (wanted == known.end()) {
+        EXPECT_EQ(places[i].kind, Place::Kind::kUnknown);
+      } else {
+        EXPECT_EQ(places[i].sheet, wanted->second.first);
+        EXPECT_EQ(places[i].column, wanted->second.second);
+      }
+    }
+  }
 }
 
 }  // namespace
