@@ -136,6 +136,7 @@ TEST_F(RemoteReadDoorTest, ASlowClientHoldsAWorkerAndNoMemoryAndOneThatLeavesGiv
   EXPECT_THAT(refused.body, HasSubstr("query.max_concurrent"));
   slow->Leave();
   while (queries_->queries_at_work() > 0) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_THAT(Counted(), HasSubstr("{code=\"CANCELLED\",method=\"prometheus.Read\"} 1\n"));
   EXPECT_EQ(Send(Request("vision"))->answer().status, 200);
 }
 
