@@ -47,20 +47,24 @@ absl::Status CheckForm(const http::HttpRequest& request) {
 // One request, from its worker to the end of its answer.
 class RemoteReadDoor::Call {
  public:
-  Call(RemoteReadDoor* door, security::RightsPtr rights, std::string body,
+  Call(RemoteReadDoor* door, security::RightsPtr rights, http::HttpRequest request,
        http::ResponderPtr responder)
       : door_(door),
         limits_(door->queries_->limits()),
         rights_(std::move(rights)),
-        body_(std::move(body)),
+        body_(std::move(request.body)),
+        peer_(std::move(request.credentials.peer)),
         responder_(std::move(responder)),
         control_(absl::Nanoseconds(limits_.timeout()), MonotonicNow, &door->queries_->draining()) {}
 
-  const security::Rights& rights() const { return *rights_; }
-  query::QueryControl& control() { return control_; }
+  query::QueryService::Asked asked() const {
+    return {.method = kReadMethod, .rights = rights_.get(), .control = &control_, .peer = peer_};
+  }
+  void Cancel() { control_.Cancel(); }
 
   // On a worker.
   absl::Status Work() {
+    TACHO_RETURN_IF_ERROR(control_.Check());  // It may have waited for long.
     TACHO_ASSIGN_OR_RETURN(const ReadRequest request, UnpackReadRequest(body_));
     const ReadWorld world = {
         .selection = {*door_->queries_->options().store, *rights_, control_,
@@ -116,6 +120,7 @@ class RemoteReadDoor::Call {
   const config::v1::Collector::Query limits_;
   const security::RightsPtr rights_;
   const std::string body_;
+  const std::string peer_;
   const http::ResponderPtr responder_;
   query::QueryControl control_;
   bool streams_ = false;
@@ -149,18 +154,64 @@ void RemoteReadDoor::Handle(http::HttpRequest request, const http::ResponderPtr&
     return responder->Answer(http::ErrorResponse(form));
   }
   const auto call =
-      std::make_shared<Call>(this, caller->rights_ptr(), std::move(request.body), responder);
+      std::make_shared<Call>(this, caller->rights_ptr(), std::move(request), responder);
+  bool full = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    full = waiting_.size() == kMaxWaitingReads;
+    if (!full) waiting_.push_back(call);
+  }
+  if (full) {
+    const absl::Status status = errors::ErrorOf(
+        errors::Failure::kOverloaded,
+        absl::StrCat(kMaxWaitingReads, " requests of remote read wait already: try again"));
+    queries_->CountAnswer(kReadMethod, status);
+    return call->Finish(status);
+  }
   responder->OnGone([weak = std::weak_ptr<Call>(call)] {
-    if (const auto alive = weak.lock(); alive != nullptr) alive->control().Cancel();
+    if (const auto alive = weak.lock(); alive != nullptr) alive->Cancel();
   });
-  const absl::Status taken = queries_->RunOnWorker(
-      {.method = kReadMethod,
-       .rights = &call->rights(),
-       .control = &call->control(),
-       .peer = request.credentials.peer},
-      [call](const auto&) { return call->Work(); },
-      [call](const absl::Status& status) { call->Finish(status); });
-  if (!taken.ok()) call->Finish(taken);
+  StartWaiting();
+}
+
+RemoteReadDoor::CallPtr RemoteReadDoor::TakeWaiting() {
+  const uint32_t most = std::max(queries_->limits().max_concurrent() / 2, 1u);
+  absl::MutexLock lock(&mutex_);
+  if (waiting_.empty() || running_ >= most) return nullptr;
+  CallPtr call = std::move(waiting_.front());
+  waiting_.pop_front();
+  ++running_;
+  return call;
+}
+
+absl::Status RemoteReadDoor::Start(const CallPtr& call) {
+  return queries_->RunOnWorker(
+      call->asked(), [call](const auto&) { return call->Work(); },
+      [this, call](const absl::Status& status) {
+        {
+          absl::MutexLock lock(&mutex_);
+          --running_;
+        }
+        call->Finish(status);
+        StartWaiting();
+      });
+}
+
+void RemoteReadDoor::StartWaiting() {
+  while (CallPtr call = TakeWaiting()) {
+    const absl::Status taken = Start(call);
+    if (taken.ok()) continue;
+    {
+      absl::MutexLock lock(&mutex_);
+      --running_;
+      // Other queries have all workers: the end of a read that runs is the next chance.
+      if (running_ > 0 && !queries_->draining()) {
+        waiting_.push_front(std::move(call));
+        return;
+      }
+    }
+    call->Finish(taken);
+  }
 }
 
 }  // namespace tacho::server::promread

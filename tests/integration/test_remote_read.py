@@ -1,4 +1,5 @@
 """Prometheus reads the collector's history: its PromQL over our samples, and the bytes it gets."""
+import concurrent.futures
 import hashlib
 import http.client
 import json
@@ -375,6 +376,24 @@ class PrometheusReadsTest(RemoteReadCase):
             self.assertEqual(len(one["values"]), (self.SECONDS - 10) // 7 + 1)
             for at, value in one["values"]:
                 self.assertEqual(float(value), self.value_at(samples, round(at * 1000)), at)
+
+    def test_the_panels_of_a_dashboard_wait_for_each_other(self):
+        self.start_prometheus()
+        with concurrent.futures.ThreadPoolExecutor(40) as panels:
+            counts = list(panels.map(
+                lambda _: self.ask("query", query="count(loss)", time=self.end_s), range(40)))  # fmt: skip
+        self.assertEqual({one[0]["value"][1] for one in counts}, {"9"})
+
+    def test_a_limit_is_a_warning_beside_the_answer(self):
+        self.collector.stop()
+        with open(self.collector.config, "w") as file:
+            file.write("query: {max_samples: 100}\n")
+        self.collector.start()
+        self.start_prometheus()
+        status, _, body = harness.http_get(f"{self.url}/api/v1/query?query=count(loss)")
+        answer = json.loads(body)
+        self.assertEqual((status, answer["data"]["result"]), (200, []))
+        self.assertIn("query.max_samples = 100", answer["warnings"][0])
 
     def test_a_reader_of_the_stream_gets_the_same(self):
         request = read_pb2.ReadRequest(accepted_response_types=[1, 0])

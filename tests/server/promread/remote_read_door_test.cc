@@ -6,7 +6,9 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -126,18 +128,60 @@ TEST_F(RemoteReadDoorTest, AnotherFormIs415AndDamage400) {
   EXPECT_EQ(Send(large)->answer().status, 413);
 }
 
-TEST_F(RemoteReadDoorTest, ASlowClientHoldsAWorkerAndNoMemoryAndOneThatLeavesGivesItBack) {
+TEST_F(RemoteReadDoorTest, ASlowClientHoldsAWorkerAndOneThatLeavesGivesItBack) {
   AddNoise();
   const auto slow = Send(Request("noise", true), /*reads=*/false);
   while (!slow->WaitsForRoom()) absl::SleepFor(absl::Milliseconds(1));
   EXPECT_LT(slow->unsent(), 2 * kFrameBytes);
+  const auto next = Send(Request("vision"));
+  EXPECT_EQ(queries_->queries_at_work(), 1u);
+  slow->Leave();
+  EXPECT_EQ(next->answer().status, 200) << "it has waited for the other one";
+  EXPECT_THAT(Counted(), HasSubstr("{code=\"CANCELLED\",method=\"prometheus.Read\"} 1\n"));
+}
+
+TEST_F(RemoteReadDoorTest, SoManyReadsWaitAndOneMoreIsRefused) {
+  AddNoise();
+  const auto slow = Send(Request("noise", true), /*reads=*/false);
+  while (!slow->WaitsForRoom()) absl::SleepFor(absl::Milliseconds(1));
+  std::vector<std::shared_ptr<RecordedResponder>> waiting;
+  for (size_t i = 0; i < kMaxWaitingReads; ++i) waiting.push_back(Send(Request("vision")));
+  const auto refused = Send(Request("vision"))->answer();
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_THAT(refused.body, HasSubstr("128 requests"));
+  waiting[5]->Leave();
+  slow->Leave();
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    EXPECT_EQ(waiting[i]->answer().status, i == 5 ? 499 : 200) << i;
+  }
+}
+
+TEST_F(RemoteReadDoorTest, WithoutAWorkerAndWithoutAReadThatRunsItIsRefused) {
+  absl::Notification end;
+  const query::QueryControl control;
+  const auto rights = security::Rights::Everything();
+  ASSERT_TRUE(queries_
+                  ->RunOnWorker(
+                      {.method = "Other", .rights = rights.get(), .control = &control},
+                      [&](const auto&) {
+                        end.WaitForNotification();
+                        return absl::OkStatus();
+                      },
+                      [](const absl::Status&) {})
+                  .ok());
   const auto refused = Send(Request("vision"))->answer();
   EXPECT_EQ(refused.status, 503);
   EXPECT_THAT(refused.body, HasSubstr("query.max_concurrent"));
-  slow->Leave();
-  while (queries_->queries_at_work() > 0) absl::SleepFor(absl::Milliseconds(1));
-  EXPECT_THAT(Counted(), HasSubstr("{code=\"CANCELLED\",method=\"prometheus.Read\"} 1\n"));
-  EXPECT_EQ(Send(Request("vision"))->answer().status, 200);
+  end.Notify();
+}
+
+TEST_F(RemoteReadDoorTest, ReadsThatWaitAreAnsweredWhenTheCollectorDrains) {
+  AddNoise();
+  const auto slow = Send(Request("noise", true), /*reads=*/false);
+  while (!slow->WaitsForRoom()) absl::SleepFor(absl::Milliseconds(1));
+  const auto waiting = Send(Request("vision"));
+  queries_->Drain();
+  EXPECT_EQ(waiting->answer().status, 503);
 }
 
 TEST_F(RemoteReadDoorTest, AClientThatReadsOnGetsTheWholeStream) {
