@@ -19,7 +19,7 @@
 
 namespace tacho::server::promread {
 
-inline constexpr char kNameLabel[] = "__name__";
+inline constexpr absl::string_view kNameLabel = "__name__";
 
 // (name, value) pairs, sorted by name, names unique, no value empty: the form that Prometheus wants
 // (prometheus/prometheus, model/labels). Lists compare as it orders series.
