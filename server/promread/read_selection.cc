@@ -39,6 +39,13 @@ bool HasRowsIn(const storage::Extent& extent, const TimeSpan& span) {
 std::vector<std::string> JobsOf(const SelectionWorld& world, const ReadQuery& query,
                                 const TimeSpan& span) {
   std::vector<std::string> jobs;
+  for (const storage::Matcher& matcher : query.matchers) {
+    if (matcher.label() != "job" || matcher.op() != storage::Matcher::Op::kEqual) continue;
+    // One job that is named: no look at all the others.
+    const std::string& job = matcher.value();
+    if (TakesValue(query.matchers, "job", job) && world.rights.MayTouch(job)) jobs.push_back(job);
+    return jobs;
+  }
   for (const storage::JobSummary& job : world.store.Jobs()) {
     if (TakesValue(query.matchers, "job", job.name) && HasRowsIn(job.extent, span) &&
         world.rights.MayTouch(job.name)) {

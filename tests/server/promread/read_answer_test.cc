@@ -265,6 +265,12 @@ TEST_F(ReadAnswerTest, EveryMatcherNarrowsByTheFinishedLabels) {
               ElementsAre(kSpeech));
   EXPECT_THAT(names({Equal("__name__", "chip.power")}), ElementsAre());
   EXPECT_THAT(names({Equal("exported_job", "x")}), ElementsAre());
+  EXPECT_THAT(names({Equal("job", "speech"), Equal("job", "vision")}), ElementsAre());
+  EXPECT_THAT(
+      names({Equal("job", "speech"), *Matcher::Create("job", Matcher::Op::kMatches, "s.*")}),
+      ElementsAre(kSpeech));
+  EXPECT_THAT(names({Equal("job", "none")}), ElementsAre());
+  EXPECT_THAT(names({Equal("job", "")}), ElementsAre());
 }
 
 TEST_F(ReadAnswerTest, BothEndsOfTheTimeAreIncluded) {
