@@ -46,6 +46,7 @@
 #include "server/process/grpc_transport.h"
 #include "server/process/reloadable.h"
 #include "server/process/reloader.h"
+#include "server/promread/remote_read_door.h"
 #include "server/query/query_service.h"
 #include "server/security/grpc_caller.h"
 #include "server/security/security.h"
@@ -142,6 +143,7 @@ class Collector::Parts {
   std::unique_ptr<interop::Doors> doors_;
   std::unique_ptr<query::QueryService> query_;
   std::unique_ptr<TensorBoardService> tensorboard_;
+  std::unique_ptr<promread::RemoteReadDoor> remote_read_;
   std::unique_ptr<marks::MarksService> marks_;
   std::unique_ptr<goodput::GoodputBoard> goodput_;
   std::unique_ptr<view::ViewService> view_;
@@ -343,6 +345,7 @@ void Collector::Parts::MakeServices() {
   query.reports = reports;
   query_ = std::make_unique<query::QueryService>(std::move(query));
   tensorboard_ = std::make_unique<TensorBoardService>(query_.get());
+  remote_read_ = std::make_unique<promread::RemoteReadDoor>(query_.get(), Guard());
   marks_ = std::make_unique<marks::MarksService>(
       marks::MarksServiceOptions{store_.get(), security_->access(), world_.log});
   reloader_.Add(query_.get());
@@ -426,6 +429,7 @@ absl::Status Collector::Parts::StartHttp() {
   options.require_certificate = guard.require_certificate;
   TACHO_RETURN_IF_ERROR(AddPage(guard, &options));
   doors_->AddRoutes(&options.routes);
+  for (http::Route& route : remote_read_->Routes()) options.routes.push_back(std::move(route));
   auto http = http::HttpServer::Start(std::move(options));
   if (!http.ok()) {
     return absl::Status(http.status().code(),

@@ -332,13 +332,13 @@ inline constexpr MetricInfo kBucketMetrics[] = {
 inline constexpr MetricInfo kQueryMetrics[] = {
     {"tacho_query_requests_total", "counter", "queries", "method, code",
      "Queries that ended, by gRPC status code; TensorBoard's as `tensorboard.…`, those of View as "
-     "`view.…`"},
+     "`view.…`, remote read as `prometheus.Read`"},
     {"tacho_query_duration_seconds", "histogram", "s", "method",
      "Duration of queries, waiting for their client included"},
     {"tacho_query_active", "gauge", "queries", "",
      "Queries that run now; at most `query.max_concurrent`"},
     {"tacho_query_samples_returned_total", "counter", "samples", "",
-     "Samples and buckets that `Range` and `Export` have returned"},
+     "Samples and buckets that `Range`, `Export` and remote read have returned"},
     {"tacho_query_watches", "gauge", "watches", "",
      "Watches that are open now; at most `query.max_watches`. When a watch ends, "
      "`tacho_query_requests_total` counts it, but no duration includes it"},

@@ -105,7 +105,8 @@ RunningQuery QueryService::Describe(const Asked& asked) const {
   RunningQuery query;
   query.method = asked.method;
   query.caller = asked.rights->name();
-  query.peer = security::PeerOf(*asked.context);
+  query.peer =
+      asked.context == nullptr ? std::string(asked.peer) : security::PeerOf(*asked.context);
   if (asked.job != nullptr) query.job = *asked.job;
   query.began = options_.now();
   return query;

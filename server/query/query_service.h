@@ -132,10 +132,11 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
   // RunOnWorker() runs, `control` until the work has returned.
   struct Asked {
     const char* method = "";
-    const grpc::CallbackServerContext* context = nullptr;
+    const grpc::CallbackServerContext* context = nullptr;  // Null: it did not come by gRPC.
     const security::Rights* rights = nullptr;
     const std::string* job = nullptr;  // Null: it names none.
     const QueryControl* control = nullptr;
+    absl::string_view peer;  // Its address, if there is no context.
   };
   // OK if a worker takes the work: it then calls finish once, with what the work returned. Work
   // that ends its call by itself gives its place away before that.
@@ -147,7 +148,8 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
   // Counts a call of tacho.v1.Query or View whose request did not parse; of others, does nothing.
   // `method` is gRPC's name of it.
   void CountUnparsed(absl::string_view method);
-  uint64_t NextSpread() { return ++answers_; }  // For ToGrpcStatus().
+  uint64_t NextSpread() { return ++answers_; }                           // For ToGrpcStatus().
+  void CountSamples(uint64_t samples) { metrics_.AddSamples(samples); }  // Those returned.
   // Counts a call that needed no worker.
   void CountAnswer(const char* method, const absl::Status& status) {
     metrics_.Record(method, status, absl::ZeroDuration());

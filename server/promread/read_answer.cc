@@ -1,0 +1,275 @@
+// Goes through the selected series one by one. SAMPLES is written without generated code: an object
+// for each sample would take three times the memory of its bytes.
+#include "server/promread/read_answer.h"
+
+#include <snappy.h>
+
+#include <bit>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "interop/prometheus_read.pb.h"
+#include "proto/base/crc32c.h"
+#include "proto/base/status_macros.h"
+#include "server/errors/error_table.h"
+#include "server/promread/read_time.h"
+#include "server/promread/xor_chunk.h"
+#include "server/query/read/series_scan.h"
+
+namespace tacho::server::promread {
+namespace {
+
+// Tags of fields (https://protobuf.dev/programming-guides/encoding/): number << 3 | wire type.
+constexpr char kResultsTag = 0x0A;     // ReadResponse.results, bytes.
+constexpr char kTimeseriesTag = 0x0A;  // QueryResult.timeseries, bytes.
+constexpr char kSamplesTag = 0x12;     // TimeSeries.samples, bytes.
+constexpr char kValueTag = 0x09;       // Sample.value, 64 bits.
+constexpr char kTimestampTag = 0x10;   // Sample.timestamp, a varint.
+
+void AppendVarint(uint64_t value, std::string* to) {
+  for (; value >= 0x80; value >>= 7) to->push_back(static_cast<char>(value | 0x80));
+  to->push_back(static_cast<char>(value));
+}
+
+size_t VarintBytes(uint64_t value) {
+  return static_cast<size_t>(std::bit_width(value | 1) + 6) / 7;
+}
+
+void AppendField(char tag, absl::string_view bytes, std::string* to) {
+  to->push_back(tag);
+  AppendVarint(bytes.size(), to);
+  to->append(bytes.data(), bytes.size());
+}
+
+void AppendSample(const LastOfEachMs::Sample& sample, std::string* to) {
+  const auto time = static_cast<uint64_t>(sample.time_ms);
+  to->push_back(kSamplesTag);
+  AppendVarint(1 + sizeof(uint64_t) + 1 + VarintBytes(time), to);
+  to->push_back(kValueTag);
+  const auto bits = std::bit_cast<uint64_t>(sample.value);
+  for (int shift = 0; shift < 64; shift += 8) to->push_back(static_cast<char>(bits >> shift));
+  to->push_back(kTimestampTag);
+  AppendVarint(time, to);
+}
+
+template <typename Message>
+void AddLabels(const LabelList& labels, Message* message) {
+  for (const auto& [name, value] : labels) {
+    auto* const label = message->add_labels();
+    label->set_name(name);
+    label->set_value(value);
+  }
+}
+
+// Counts the samples of one request.
+class SampleCount {
+ public:
+  explicit SampleCount(uint64_t most) : most_(most) {}
+
+  uint64_t count() const { return count_; }
+  absl::Status Add(uint64_t samples) {
+    count_ += samples;
+    if (count_ <= most_) return absl::OkStatus();
+    return errors::ErrorOf(errors::Failure::kTooLarge,
+                           absl::StrCat("the answer has more than query.max_samples = ", most_,
+                                        " samples: ask for a shorter range or fewer series"));
+  }
+
+ private:
+  const uint64_t most_;
+  uint64_t count_ = 0;
+};
+
+std::unique_ptr<storage::ReadView> ViewOf(const ReadWorld& world,
+                                          const std::vector<SelectedSeries>& selected) {
+  std::vector<storage::SeriesPtr> series;
+  series.reserve(selected.size());
+  for (const SelectedSeries& one : selected) series.push_back(one.series);
+  return world.selection.store.OpenView(std::move(series));
+}
+
+// Calls visit(const LastOfEachMs::Sample&) -> absl::Status for the samples of one series.
+template <typename Visit>
+absl::Status VisitSamples(const ReadWorld& world, const SelectedSeries& one, const TimeSpan& span,
+                          storage::ReadView* view, const Visit& visit) {
+  storage::ReadOptions options;
+  options.begin_ns = span.begin_ns;
+  options.end_ns = span.end_ns;
+  options.attempt = one.attempt;
+  query::SeriesScan scan(view->Read(one.series, options), query::AttemptCondition(),
+                         world.selection.control);
+  storage::Chunk chunk;
+  LastOfEachMs last;
+  for (;;) {
+    TACHO_ASSIGN_OR_RETURN(const bool more, scan.Next({}, &chunk));
+    if (!more) break;
+    const storage::SampleColumns& columns = chunk.samples().columns;
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const auto sample = last.Add(columns.times[i], columns.values[i]);
+      if (sample.has_value()) TACHO_RETURN_IF_ERROR(visit(*sample));
+    }
+  }
+  const auto sample = last.Finish();
+  return sample.has_value() ? visit(*sample) : absl::OkStatus();
+}
+
+// Makes the answer SAMPLES, and counts its bytes.
+class SamplesAnswer {
+ public:
+  SamplesAnswer(const ReadWorld& world, SampleCount* count) : world_(world), count_(count) {}
+  ~SamplesAnswer() { world_.held->Release(held_); }
+  SamplesAnswer(const SamplesAnswer&) = delete;
+  SamplesAnswer& operator=(const SamplesAnswer&) = delete;
+
+  absl::Status Add(const ReadQuery& query) {
+    TACHO_ASSIGN_OR_RETURN(const auto selected, SelectSeries(world_.selection, query));
+    const auto view = ViewOf(world_, selected);
+    const TimeSpan span = TimeSpanOf(query);
+    std::string result;
+    for (const SelectedSeries& one : selected) {
+      TACHO_RETURN_IF_ERROR(AddSeries(one, span, view.get(), &result));
+    }
+    AppendField(kResultsTag, result, &response_);
+    return absl::OkStatus();
+  }
+  const std::string& response() const { return response_; }
+
+ private:
+  absl::Status AddSeries(const SelectedSeries& one, const TimeSpan& span, storage::ReadView* view,
+                         std::string* result) {
+    std::string series;
+    const auto add = [&](const LastOfEachMs::Sample& sample) {
+      if (series.empty()) {
+        ::prometheus_remote::TimeSeries head;
+        AddLabels(one.labels, &head);
+        series = head.SerializeAsString();
+      }
+      const size_t before = series.size();
+      AppendSample(sample, &series);
+      if (series.size() / kStep != before / kStep) TACHO_RETURN_IF_ERROR(Hold(kStep));
+      return count_->Add(1);
+    };
+    TACHO_RETURN_IF_ERROR(VisitSamples(world_, one, span, view, add));
+    if (series.empty()) return absl::OkStatus();
+    TACHO_RETURN_IF_ERROR(Hold(series.size() % kStep));
+    AppendField(kTimeseriesTag, series, result);
+    return absl::OkStatus();
+  }
+
+  // Counts more bytes of the answer.
+  absl::Status Hold(size_t bytes) {
+    if (held_ + bytes > kMaxSamplesBytes) {
+      return errors::ErrorOf(
+          errors::Failure::kTooLarge,
+          absl::StrCat("the answer has more than ", kMaxSamplesBytes,
+                       " bytes: ask for a shorter range or fewer series, or accept "
+                       "STREAMED_XOR_CHUNKS, which has no such limit"));
+    }
+    if (!world_.held->Take(bytes)) {
+      return errors::ErrorOf(errors::Failure::kOverloaded,
+                             "other answers of remote read fill the memory for them: try again");
+    }
+    held_ += bytes;
+    return absl::OkStatus();
+  }
+
+  static constexpr size_t kStep = size_t{64} << 10;  // Bytes are counted by so many.
+
+  const ReadWorld& world_;
+  SampleCount* const count_;
+  size_t held_ = 0;
+  std::string response_;
+};
+
+// Makes frames of the chunks of one query.
+class ChunkFrames {
+ public:
+  ChunkFrames(int query_index, size_t frame_bytes,
+              absl::FunctionRef<absl::Status(std::string)> send)
+      : query_index_(query_index), frame_bytes_(frame_bytes), send_(send) {}
+
+  absl::Status Add(const LabelList& labels, const LastOfEachMs::Sample& sample) {
+    chunk_.Append(sample.time_ms, sample.value);
+    if (chunk_.samples() < kSamplesOfChunk) return absl::OkStatus();
+    CloseChunk(labels);
+    return bytes_ < frame_bytes_ ? absl::OkStatus() : SendFrame();
+  }
+  // After the last sample of a series.
+  absl::Status EndSeries(const LabelList& labels) {
+    if (chunk_.samples() > 0) CloseChunk(labels);
+    return bytes_ == 0 ? absl::OkStatus() : SendFrame();
+  }
+
+ private:
+  void CloseChunk(const LabelList& labels) {
+    if (bytes_ == 0) {
+      response_.set_query_index(query_index_);
+      AddLabels(labels, response_.add_chunked_series());
+    }
+    auto* const chunk = response_.mutable_chunked_series(0)->add_chunks();
+    chunk->set_min_time_ms(chunk_.first_ms());
+    chunk->set_max_time_ms(chunk_.last_ms());
+    chunk->set_type(::prometheus_remote::Chunk::XOR);
+    chunk->set_data(chunk_.Take());
+    bytes_ += chunk->data().size();
+  }
+  absl::Status SendFrame() {
+    bytes_ = 0;
+    const std::string message = response_.SerializeAsString();
+    response_.Clear();
+    return send_(FrameOf(message));
+  }
+
+  const int query_index_;
+  const size_t frame_bytes_;
+  const absl::FunctionRef<absl::Status(std::string)> send_;
+  XorChunk chunk_;
+  ::prometheus_remote::ChunkedReadResponse response_;  // The series, as far as it is not sent.
+  size_t bytes_ = 0;                                   // Of its chunks. 0: it holds nothing.
+};
+
+}  // namespace
+
+std::string FrameOf(const std::string& message) {
+  std::string frame;
+  frame.reserve(message.size() + 14);
+  AppendVarint(message.size(), &frame);
+  const uint32_t crc = ExtendCrc32c(0, message.data(), message.size());
+  for (int shift = 24; shift >= 0; shift -= 8) frame.push_back(static_cast<char>(crc >> shift));
+  frame += message;
+  return frame;
+}
+
+absl::StatusOr<uint64_t> MakeSamplesAnswer(const ReadWorld& world, const ReadRequest& request,
+                                           std::string* packed) {
+  SampleCount count(world.max_samples);
+  SamplesAnswer answer(world, &count);
+  for (const ReadQuery& query : request.queries) TACHO_RETURN_IF_ERROR(answer.Add(query));
+  TACHO_RETURN_IF_ERROR(world.selection.control.Check());
+  snappy::Compress(answer.response().data(), answer.response().size(), packed);
+  return count.count();
+}
+
+absl::StatusOr<uint64_t> MakeChunksAnswer(const ReadWorld& world, const ReadRequest& request,
+                                          absl::FunctionRef<absl::Status(std::string)> send) {
+  SampleCount count(world.max_samples);
+  for (size_t i = 0; i < request.queries.size(); ++i) {
+    TACHO_ASSIGN_OR_RETURN(const auto selected, SelectSeries(world.selection, request.queries[i]));
+    const auto view = ViewOf(world, selected);
+    const TimeSpan span = TimeSpanOf(request.queries[i]);
+    ChunkFrames frames(static_cast<int>(i), world.frame_bytes, send);
+    for (const SelectedSeries& one : selected) {
+      const auto add = [&](const LastOfEachMs::Sample& sample) {
+        TACHO_RETURN_IF_ERROR(count.Add(1));
+        return frames.Add(one.labels, sample);
+      };
+      TACHO_RETURN_IF_ERROR(VisitSamples(world, one, span, view.get(), add));
+      TACHO_RETURN_IF_ERROR(frames.EndSeries(one.labels));
+    }
+  }
+  return count.count();
+}
+
+}  // namespace tacho::server::promread
