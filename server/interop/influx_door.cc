@@ -115,6 +115,7 @@ std::vector<http::Route> InfluxDoor::Routes() {
     route.path = path;
     route.methods = http::Methods::kPost;
     route.max_body = options_.max_request_bytes;
+    route.takes_chunks = true;  // Telegraf does not know the length when it begins.
     route.later = [this, version = version](http::HttpRequest request,
                                             http::ResponderPtr responder) {
       Handle(version, request, responder);

@@ -298,6 +298,23 @@ class InfluxTest(harness.TestCase):
         status, _, body = self.request("POST", target, text, headers)
         return status, json.loads(body) if body else {}
 
+    def write_as_telegraf(self, text):
+        """As its output influxdb_v2 does: packed, in chunks, over a connection that stays open."""
+        body = gzip.compress(text)
+        connection = http.client.HTTPConnection("127.0.0.1", self.collector.http, timeout=30)
+        headers = {"Content-Encoding": "gzip", "Content-Type": "text/plain; charset=utf-8"}
+        statuses = []
+        for size in (len(body), 100):
+            pieces = (body[i : i + size] for i in range(0, len(body), size))
+            connection.request(
+                "POST", "/api/v2/write?bucket=b&org=o", pieces, {**headers, "Transfer-Encoding": "chunked"},
+                encode_chunked=True)
+            answer = connection.getresponse()
+            answer.read()
+            statuses.append(answer.status)
+        connection.close()
+        return statuses
+
     def stored(self, job):
         """{(metric, host, labels): {time in ns: bits}}; fails if a sample is there twice."""
         query = client.Query(self.collector.address)
@@ -334,6 +351,8 @@ class InfluxTest(harness.TestCase):
         ):
             self.assertEqual(self.write(target, text, headers), (204, {}))
             self.assertEqual(self.stored("vision"), expected)
+        self.assertEqual(self.write_as_telegraf(body), [204, 204])
+        self.assertEqual(self.stored("vision"), expected)
         self.assertEqual(self.write(
             "/write?precision=s", gzip.compress(f"loss,host=h1,job=vision value=0.25 {now_s}".encode()), packed,
         ), (204, {}))  # fmt: skip
