@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "proto/base/check.h"
+#include "server/errors/error_table.h"
 
 namespace tacho::server::http {
 namespace {
@@ -105,6 +106,11 @@ HttpConnection::Io HttpConnection::Handshake() {
 }
 
 bool HttpConnection::HasEnough() {
+  if (chunks_.has_value()) {
+    const ChunkedBody::State state = chunks_->Read(head_bytes_, &in_);
+    body_bytes_ = chunks_->bytes();
+    return state != ChunkedBody::State::kMore;
+  }
   if (head_bytes_ > 0) return in_.size() >= head_bytes_ + body_bytes_;
   // The end may begin in bytes that came earlier.
   const size_t end = in_.find(kEndOfHead, searched_ < 3 ? 0 : searched_ - 3);
@@ -137,6 +143,28 @@ HttpConnection::Io HttpConnection::Read() {
 void HttpConnection::ReadBody(size_t bytes, bool asks_to_continue) {
   TACHO_CHECK(state_ == State::kServing && head_bytes_ > 0);
   body_bytes_ = bytes;
+  BeginBody(asks_to_continue);
+}
+
+void HttpConnection::ReadChunks(size_t max_bytes, bool asks_to_continue) {
+  TACHO_CHECK(state_ == State::kServing && head_bytes_ > 0 && !chunks_.has_value());
+  chunks_.emplace(max_bytes);
+  BeginBody(asks_to_continue);
+}
+
+absl::Status HttpConnection::CheckBody() const {
+  const auto state = chunks_.has_value() ? chunks_->state() : ChunkedBody::State::kDone;
+  if (state == ChunkedBody::State::kDamaged) {
+    return errors::ErrorOf(errors::Failure::kMalformed, "the chunks of the body are damaged");
+  }
+  if (state == ChunkedBody::State::kTooLarge) {
+    return errors::ErrorOf(errors::Failure::kTooLarge,
+                           "the body has more bytes than are allowed: send less in a request");
+  }
+  return absl::OkStatus();
+}
+
+void HttpConnection::BeginBody(bool asks_to_continue) {
   if (HasEnough()) return;
   if (!asks_to_continue) return Enter(State::kReading);
   Send(kContinue, Then::kMore);
@@ -153,6 +181,7 @@ void HttpConnection::NextRequest() {
   in_.erase(0, head_bytes_ + body_bytes_);
   if (in_.empty()) in_ = std::string();  // Idle connections are to hold little memory.
   searched_ = head_bytes_ = body_bytes_ = 0;
+  chunks_.reset();
   ++requests_before_;
   watches_peer_ = false;
   Enter(State::kReading);

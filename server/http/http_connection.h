@@ -5,11 +5,14 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "server/edge/peer_address.h"
+#include "server/http/chunked_body.h"
 
 namespace tacho::server::http {
 
@@ -63,6 +66,12 @@ class HttpConnection {
   // In kServing, after a head: reads so many bytes more. Those that ask for it are told to
   // continue first (RFC 9110, 10.1.1).
   void ReadBody(size_t bytes, bool asks_to_continue);
+  // The same for a body in chunks, which may have so many bytes. Once a request.
+  void ReadChunks(size_t max_bytes, bool asks_to_continue);
+  // Once the body was to be read.
+  //   INVALID_ARGUMENT (MALFORMED)    its chunks break the rules.
+  //   RESOURCE_EXHAUSTED (TOO_LARGE)  its chunks have too many bytes.
+  absl::Status CheckBody() const;
   absl::string_view body() const { return absl::string_view(in_).substr(head_bytes_, body_bytes_); }
   // Requests that were answered before this one.
   int requests_before() const { return requests_before_; }
@@ -87,6 +96,8 @@ class HttpConnection {
 
   Io Handshake();
   Io Read();
+  // Reads the body, and has those that ask for it told to continue.
+  void BeginBody(bool asks_to_continue);
   // Whether the head, or the body that is asked for, is there.
   bool HasEnough();
   Io Write();
@@ -109,6 +120,7 @@ class HttpConnection {
   size_t searched_ = 0;    // So much of it has no end of a head.
   size_t head_bytes_ = 0;  // 0: the head's end has not come.
   size_t body_bytes_ = 0;
+  std::optional<ChunkedBody> chunks_;  // Of the body, if it comes in chunks.
   bool too_large_ = false;
   bool continues_ = false;  // This is no answer yet; the body is read after it.
   int requests_before_ = 0;

@@ -184,6 +184,10 @@ bool HttpFront::Continue(Connections::iterator entry, absl::Time now) {
       if (connection.exchange == nullptr) TakeRequest(entry->first, &connection, now);
       // A refusal can be written, and a body be read, at once.
       if (connection.http->state() != State::kServing) return true;
+      if (const absl::Status body = connection.http->CheckBody(); !body.ok()) {
+        Refuse(&connection, body, Then::kDrain, now);
+        return true;
+      }
       HandToWorker(&connection);
       return false;
     case State::kReading:
@@ -216,7 +220,11 @@ void HttpFront::TakeRequest(uint64_t number, Connection* connection, absl::Time 
     connection->exchange->Answer(*std::move(intake.refusal));
     return TakePiece(connection, now);
   }
-  if (intake.body_bytes > 0) http.ReadBody(intake.body_bytes, intake.asks_to_continue);
+  if (intake.in_chunks) {
+    http.ReadChunks(intake.body_bytes, intake.asks_to_continue);
+  } else if (intake.body_bytes > 0) {
+    http.ReadBody(intake.body_bytes, intake.asks_to_continue);
+  }
 }
 
 void HttpFront::HandToWorker(Connection* connection) {

@@ -60,7 +60,8 @@ class HttpFront : private edge::Gate {
     HttpRequest request;
     const Route* route = nullptr;  // Not owned.
     HttpExchange::Form form;
-    size_t body_bytes = 0;  // To be read.
+    size_t body_bytes = 0;   // To be read.
+    bool in_chunks = false;  // As chunks, which have no more than body_bytes.
     bool asks_to_continue = false;
     bool drains = false;  // A body follows that is not read.
     std::optional<HttpResponse> refusal;

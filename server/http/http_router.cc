@@ -36,6 +36,12 @@ HttpResponse TooLarge(absl::string_view text) {
   return ErrorResponse(errors::ErrorOf(errors::Failure::kTooLarge, text));
 }
 
+// Nothing but chunks, which HTTP/1.0 does not have.
+bool IsInChunks(const HttpRequest& request) {
+  return request.minor_version > 0 && request.CountOf("transfer-encoding") == 1 &&
+         absl::EqualsIgnoreCase(request.Header("transfer-encoding"), "chunked");
+}
+
 // The refusal of a POST's body.
 std::optional<HttpResponse> CheckBody(const HttpRequest& request, size_t max_body) {
   if (request.CountOf("content-length") == 0) {
@@ -92,6 +98,9 @@ Ruling HttpRouter::Judge(const HttpRequest& request) const {
     return {route, std::move(refusal)};
   }
   if (reads || route->max_body == 0) return {route};
+  if (route->takes_chunks && IsInChunks(request)) {
+    return {route, std::nullopt, route->max_body, true};
+  }
   if (auto refusal = CheckBody(request, route->max_body); refusal.has_value()) {
     return {route, std::move(refusal)};
   }

@@ -31,6 +31,8 @@ struct Route {
   Methods methods = Methods::kGet;
   // The longest body of a POST. 0: it may have none.
   size_t max_body = 0;
+  // Whether a body may come in chunks, for clients that do not know its length when they begin.
+  bool takes_chunks = false;
   Audience audience = Audience::kMachines;
 };
 
@@ -39,6 +41,7 @@ struct Ruling {
   const Route* route = nullptr;         // Null: there is none for its path.
   std::optional<HttpResponse> refusal;  // The answer, if the head alone decides.
   size_t body_bytes = 0;                // To be read before the handler is called.
+  bool in_chunks = false;               // As chunks, of which body_bytes is the most they may have.
 };
 
 // Immutable, so thread-safe.
@@ -49,7 +52,7 @@ class HttpRouter {
   // Looks at the head, and at the credentials.
   //   404  no such path.
   //   405  another method than the route's, which Allow names.
-  //   411  a POST whose length is not told: also one in chunks.
+  //   411  a POST whose length is not told: also one in chunks, unless the route takes them.
   //   413  a body that is too long, or on a route without one. The body of a GET means nothing, and
   //        is not looked at.
   //   414  a target above 8 KiB.

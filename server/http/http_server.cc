@@ -167,6 +167,7 @@ HttpFront::Intake HttpServer::TakeIn(const HttpConnection& connection) const {
   intake.route = ruling.route;
   intake.refusal = std::move(ruling.refusal);
   intake.body_bytes = ruling.body_bytes;
+  intake.in_chunks = ruling.in_chunks;
   intake.drains = asked.has_body && ruling.body_bytes == 0;
   intake.asks_to_continue = absl::EqualsIgnoreCase(asked.Header("expect"), "100-continue");
   HttpExchange::Form& form = intake.form;

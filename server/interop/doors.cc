@@ -1,5 +1,6 @@
 #include "server/interop/doors.h"
 
+#include <functional>
 #include <iterator>
 #include <utility>
 
@@ -12,6 +13,7 @@ absl::StatusOr<std::unique_ptr<Doors>> Doors::Open(const config::v1::Interop& co
                                                    const http::HttpGuard& guard) {
   std::unique_ptr<Doors> doors(new Doors());
   prometheus::Registry* const registry = options.registry;
+  const std::function<absl::Time()> now = options.now;
   TACHO_ASSIGN_OR_RETURN(doors->intake_, Intake::Create(config, std::move(options)));
   if (config.remote_write()) {
     doors->remote_write_ = std::make_unique<RemoteWriteDoor>(
@@ -20,6 +22,10 @@ absl::StatusOr<std::unique_ptr<Doors>> Doors::Open(const config::v1::Interop& co
   if (config.otlp()) {
     doors->otlp_ =
         std::make_unique<OtlpDoor>(OtlpOptions{doors->intake(), guard, config, registry});
+  }
+  if (config.influx()) {
+    doors->influx_ = std::make_unique<InfluxDoor>(
+        InfluxOptions{doors->intake(), guard, config.max_request_bytes(), registry, now});
   }
   return doors;
 }
@@ -34,6 +40,7 @@ void Doors::AddRoutes(std::vector<http::Route>* routes) {
   };
   if (remote_write_ != nullptr) add(remote_write_->Routes());
   if (otlp_ != nullptr) add(otlp_->Routes());
+  if (influx_ != nullptr) add(influx_->Routes());
 }
 
 }  // namespace tacho::server::interop

@@ -8,6 +8,7 @@
 #include "grpcpp/server_builder.h"
 #include "server/http/http_guard.h"
 #include "server/http/http_router.h"
+#include "server/interop/influx_door.h"
 #include "server/interop/intake.h"
 #include "server/interop/otlp_door.h"
 #include "server/interop/remote_write_door.h"
@@ -34,6 +35,7 @@ class Doors {
   // Null: closed.
   std::unique_ptr<RemoteWriteDoor> remote_write_;
   std::unique_ptr<OtlpDoor> otlp_;
+  std::unique_ptr<InfluxDoor> influx_;
 };
 
 }  // namespace tacho::server::interop

@@ -56,14 +56,6 @@ http::HttpResponse Failure(const absl::Status& status, bool json, http::HttpResp
   return Write(told, json, std::move(response));
 }
 
-absl::StatusOr<std::string> Unpack(const http::HttpRequest& request, size_t max_bytes) {
-  const absl::string_view encoding = request.Header("content-encoding");
-  if (encoding.empty() || absl::EqualsIgnoreCase(encoding, "identity")) return request.body;
-  if (absl::EqualsIgnoreCase(encoding, "gzip")) return UnpackGzip(request.body, max_bytes);
-  return errors::ErrorOf(errors::Failure::kUnsupported,
-                         "Content-Encoding: gzip, or none, is taken here");
-}
-
 absl::Status Parse(const std::string& body, bool json, OtlpDoor::Request* request) {
   if (!json) {
     if (request->ParseFromString(body)) return absl::OkStatus();
@@ -123,7 +115,7 @@ void OtlpDoor::Handle(const http::HttpRequest& request, const http::ResponderPtr
     return responder->Answer(std::move(response));
   }
   if (const auto open = options_.intake->CheckOpen(); !open.ok()) return refuse(open);
-  const auto body = Unpack(request, max_bytes_);
+  const auto body = UnpackEncoded(request.Header("content-encoding"), request.body, max_bytes_);
   if (!body.ok()) return refuse(body.status());
   Request message;
   if (const auto parsed = Parse(*body, json, &message); !parsed.ok()) return refuse(parsed);

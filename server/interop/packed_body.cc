@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/errors/error_table.h"
 
@@ -62,6 +63,17 @@ absl::StatusOr<std::string> UnpackGzip(absl::string_view body, size_t max_bytes)
     if (result == Z_OK && stream.avail_in == 0 && unpacked.size() == before) break;  // Cut.
   }
   return errors::ErrorOf(errors::Failure::kMalformed, "the body is not gzip, or is damaged");
+}
+
+absl::StatusOr<std::string> UnpackEncoded(absl::string_view encoding, absl::string_view body,
+                                          size_t max_bytes) {
+  if (absl::EqualsIgnoreCase(encoding, "gzip")) return UnpackGzip(body, max_bytes);
+  if (!encoding.empty() && !absl::EqualsIgnoreCase(encoding, "identity")) {
+    return errors::ErrorOf(errors::Failure::kUnsupported,
+                           "Content-Encoding: gzip, or none, is taken here");
+  }
+  if (body.size() > max_bytes) return TooLarge(absl::StrCat(body.size()), max_bytes);
+  return std::string(body);
 }
 
 }  // namespace tacho::server::interop

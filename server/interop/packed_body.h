@@ -1,4 +1,4 @@
-// Bodies of requests as senders pack them. Both functions look at what is not trusted, and allocate
+// Bodies of requests as senders pack them. The functions look at what is not trusted, and allocate
 // no more than `max_bytes` for the result.
 #pragma once
 
@@ -17,5 +17,9 @@ namespace tacho::server::interop {
 absl::StatusOr<std::string> UnpackSnappy(absl::string_view body, size_t max_bytes);
 // gzip (RFC 1952), of one member or several.
 absl::StatusOr<std::string> UnpackGzip(absl::string_view body, size_t max_bytes);
+// As the header Content-Encoding says: gzip, or nothing.
+//   UNIMPLEMENTED (UNSUPPORTED)  it says something else.
+absl::StatusOr<std::string> UnpackEncoded(absl::string_view encoding, absl::string_view body,
+                                          size_t max_bytes);
 
 }  // namespace tacho::server::interop

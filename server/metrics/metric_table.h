@@ -207,6 +207,8 @@ inline constexpr MetricInfo kInteropMetrics[] = {
      "`tacho_ingest_samples_rejected_total` counts those that were refused"},
     {"tacho_interop_exemplars_total", "counter", "exemplars", "protocol",
      "Exemplars that other tools sent; they are left out"},
+    {"tacho_interop_strings_total", "counter", "values", "protocol",
+     "Values of other tools that are texts; they are left out"},
     {"tacho_interop_series", "gauge", "series", "",
      "Series of other tools whose place is remembered; at most `interop.max_series`"},
 };

@@ -62,18 +62,17 @@ std::string BlindIndex::KeyOf(absl::string_view sha256) const {
   return digest;
 }
 
-std::string TokenOf(absl::string_view authorization, bool allow_basic) {
+std::string TokenOf(absl::string_view authorization, bool over_http) {
   const absl::string_view header = absl::StripAsciiWhitespace(authorization);
   const size_t space = header.find(' ');
   if (space == absl::string_view::npos || header.size() > kMaxHeaderBytes) return "";
   const absl::string_view scheme = header.substr(0, space);
   const absl::string_view value = absl::StripLeadingAsciiWhitespace(header.substr(space));
   if (absl::EqualsIgnoreCase(scheme, "bearer")) return std::string(value);
+  if (!over_http) return "";
+  if (absl::EqualsIgnoreCase(scheme, "token")) return std::string(value);
   std::string pair;
-  if (!allow_basic || !absl::EqualsIgnoreCase(scheme, "basic") ||
-      !absl::Base64Unescape(value, &pair)) {
-    return "";
-  }
+  if (!absl::EqualsIgnoreCase(scheme, "basic") || !absl::Base64Unescape(value, &pair)) return "";
   const size_t colon = pair.find(':');
   return colon == std::string::npos ? "" : pair.substr(colon + 1);
 }

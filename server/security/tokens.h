@@ -33,9 +33,9 @@ class BlindIndex {
   const std::string key_;
 };
 
-// The token in an HTTP or gRPC "authorization" header: "Bearer TOKEN", or
-// "Basic BASE64(anything:TOKEN)" where `allow_basic`. Empty for another scheme, a damaged header or
-// none: its sender learns that no token came.
-std::string TokenOf(absl::string_view authorization, bool allow_basic);
+// The token in an HTTP or gRPC "authorization" header: "Bearer TOKEN", or where `over_http`
+// "Basic BASE64(anything:TOKEN)" or the "Token TOKEN" of InfluxDB's clients. Empty for another
+// scheme, a damaged header or none: its sender learns that no token came.
+std::string TokenOf(absl::string_view authorization, bool over_http);
 
 }  // namespace tacho::server::security

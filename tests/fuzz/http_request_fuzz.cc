@@ -50,6 +50,7 @@ http::HttpRouter MakeRouter() {
   route.prefix = true;
   route.methods = http::Methods::kGetAndPost;
   route.max_body = kMaxBody;
+  route.takes_chunks = true;
   route.handler = [](const http::HttpRequest&) { return http::HttpResponse(); };
   return http::HttpRouter({route}, http::BrowserGuard({}));
 }
@@ -63,6 +64,7 @@ std::vector<std::string> Serve(absl::string_view bytes, size_t cut) {
   http::HttpConnection client(pair[1], {}, nullptr);  // Closes.
   http::HttpConnection connection(pair[0], {}, nullptr);
   std::vector<std::string> seen;
+  bool has_begun = false;  // The body of the request at hand.
   for (const absl::string_view piece : {bytes.substr(0, cut), bytes.substr(cut)}) {
     const auto size = static_cast<ssize_t>(piece.size());
     TACHO_CHECK(send(pair[1], piece.data(), piece.size(), MSG_NOSIGNAL) == size);
@@ -74,15 +76,24 @@ std::vector<std::string> Serve(absl::string_view bytes, size_t cut) {
       const http::Ruling ruling = kRouter->Judge(*request);
       if (ruling.refusal.has_value() || (request->has_body && ruling.body_bytes == 0)) return seen;
       TACHO_CHECK(ruling.body_bytes <= kMaxBody);
-      connection.ReadBody(ruling.body_bytes, false);
+      if (std::exchange(has_begun, true)) {
+        // The rest of it has come with this piece.
+      } else if (ruling.in_chunks) {
+        connection.ReadChunks(ruling.body_bytes, false);
+      } else {
+        connection.ReadBody(ruling.body_bytes, false);
+      }
       if (connection.state() != State::kServing) connection.Advance();
       if (connection.state() != State::kServing) break;
-      TACHO_CHECK(connection.body().size() == ruling.body_bytes);
+      if (!connection.CheckBody().ok()) return seen;
+      TACHO_CHECK(ruling.in_chunks ? connection.body().size() <= kMaxBody
+                                   : connection.body().size() == ruling.body_bytes);
       seen.emplace_back(connection.head());
       seen.emplace_back(connection.body());
       connection.Send("x", http::HttpConnection::Then::kNext);
       connection.Advance();
       connection.NextRequest();
+      has_begun = false;
       connection.Advance();
     }
   }

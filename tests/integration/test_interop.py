@@ -1,4 +1,5 @@
 """Other tools write to the collector: a real Prometheus, a real vmagent, and requests of our own."""
+import base64
 import gzip
 import hashlib
 import http.client
@@ -273,6 +274,126 @@ class OpenTelemetryTest(harness.TestCase):
         self.assertIn("0.25", shown["vision-http"])
         for job in ("vision", "speech"):
             self.assertLessEqual(len(shown[job].splitlines()), 1, "the head of the table, no sample")
+
+
+class InfluxTest(harness.TestCase):
+    """InfluxDB's line protocol, as clients of its versions 1 and 2 send it."""
+
+    TOKEN = "token-of-writer-0123456789"
+
+    def start(self, config=""):
+        self.collector = self.started(harness.Collector(self.directory, config))
+
+    def request(self, method, target, body=None, headers=None):
+        """The status, the headers and the body."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.collector.http, timeout=30)
+        connection.request(method, target, body, headers or {})
+        answer = connection.getresponse()
+        text = answer.read()
+        connection.close()
+        return answer.status, answer.headers, text
+
+    def write(self, target, text, headers=None):
+        """The status, and the members of the error."""
+        status, _, body = self.request("POST", target, text, headers)
+        return status, json.loads(body) if body else {}
+
+    def write_as_telegraf(self, text):
+        """As its output influxdb_v2 does: packed, in chunks, over a connection that stays open."""
+        body = gzip.compress(text)
+        connection = http.client.HTTPConnection("127.0.0.1", self.collector.http, timeout=30)
+        headers = {"Content-Encoding": "gzip", "Content-Type": "text/plain; charset=utf-8"}
+        statuses = []
+        for size in (len(body), 100):
+            pieces = (body[i : i + size] for i in range(0, len(body), size))
+            connection.request(
+                "POST", "/api/v2/write?bucket=b&org=o", pieces, {**headers, "Transfer-Encoding": "chunked"},
+                encode_chunked=True)
+            answer = connection.getresponse()
+            answer.read()
+            statuses.append(answer.status)
+        connection.close()
+        return statuses
+
+    def stored(self, job):
+        """{(metric, host, labels): {time in ns: bits}}; fails if a sample is there twice."""
+        query = client.Query(self.collector.address)
+        found = {}
+        for series, points in query.series(job):
+            labels = tuple(sorted((label.name, label.value) for label in series.labels))
+            samples = {time_ns: value for time_ns, _, _, value in points}
+            self.assertEqual(len(samples), len(points), "stored once")
+            found[(series.metric.name, series.host, labels)] = samples
+        query.close()
+        return found
+
+    def test_what_is_acknowledged_is_stored_bit_for_bit_and_once(self):
+        self.start()
+        now_s = int(time.time()) - 100
+        values = [0.1, -0.0, 5e-324, 1.7976931348623157e308] + [
+            client.double(self.random.getrandbits(63) & ~(1 << 62)) for _ in range(200)]
+        lines = [
+            f"cpu\\ load,host=h1,job=vision,core={i % 7} usage={value!r},idle={i}i,text=\"a\nb\" {now_s}{i:09}"
+            for i, value in enumerate(values)
+        ]  # fmt: skip
+        body = "\n".join(lines).encode()
+        packed = {"Content-Encoding": "gzip"}
+        expected = {}
+        for i, value in enumerate(values):
+            labels = (("core", str(i % 7)),)
+            for name, one in (("cpu load_usage", value), ("cpu load_idle", float(i))):
+                samples = expected.setdefault((name, "h1", labels), {})
+                samples[now_s * 10**9 + i] = bits(one)
+        for target, text, headers in (
+            ("/api/v2/write?org=a&bucket=b&precision=ns", body, None),
+            ("/write?db=telegraf", body, None),
+            ("/api/v2/write?org=a&bucket=b", gzip.compress(body), packed),
+        ):
+            self.assertEqual(self.write(target, text, headers), (204, {}))
+            self.assertEqual(self.stored("vision"), expected)
+        self.assertEqual(self.write_as_telegraf(body), [204, 204])
+        self.assertEqual(self.stored("vision"), expected)
+        self.assertEqual(self.write(
+            "/write?precision=s", gzip.compress(f"loss,host=h1,job=vision value=0.25 {now_s}".encode()), packed,
+        ), (204, {}))  # fmt: skip
+        expected[("loss", "h1", ())] = {now_s * 10**9: bits(0.25)}
+        self.collector.kill()
+        self.collector.start()
+        self.assertEqual(self.stored("vision"), expected)
+
+    def test_a_bad_line_is_named_and_the_others_are_stored(self):
+        self.start()
+        body = "a,job=vision v=1\nb,job=vision v=NaN\nc,job=vision v=3\n"
+        status, error = self.write("/api/v2/write", body)
+        self.assertEqual((status, error["code"]), (400, "invalid"))
+        self.assertRegex(error["message"], "^partial write: unable to parse line 2, .*'NaN'.*dropped=1 ")
+        self.assertEqual({name for name, _, _ in self.stored("vision")}, {"a_v", "c_v"})
+        status, error = self.write("/write", "d,job=vision v=1 5\n")
+        self.assertEqual((status, list(error)), (400, ["error"]))
+        self.assertRegex(error["error"], "storage.retention")
+        self.assertEqual(self.write("/write?precision=d", body)[0], 400)
+        self.assertEqual(self.write("/write", b"no gzip", {"Content-Encoding": "gzip"})[0], 400)
+
+    def test_a_client_finds_the_door_and_may_write_its_jobs_only(self):
+        tokens = os.path.join(self.directory, "tokens.yaml")
+        digest = hashlib.sha256(self.TOKEN.encode()).hexdigest()
+        with open(tokens, "w") as file:
+            file.write(f"tokens: [{{name: w, sha256: {digest}, roles: [write], jobs: 'vision.*'}}]\n")
+        os.chmod(tokens, 0o600)
+        self.start(f"auth: {{tokens_file: {tokens}, allow_plaintext: true}}\n")
+        for method in ("GET", "HEAD"):
+            status, headers, _ = self.request(method, "/ping")
+            self.assertEqual(status, 204)
+            self.assertTrue(headers["X-Influxdb-Version"])
+        of_two = {"Authorization": f"Token {self.TOKEN}"}
+        basic = base64.b64encode(f"anybody:{self.TOKEN}".encode()).decode()
+        of_one = {"Authorization": f"Basic {basic}"}
+        for target, headers in (("/api/v2/write", of_two), ("/write", of_one)):
+            self.assertEqual(self.write(target, "loss,job=vision value=1", headers)[0], 204)
+            self.assertEqual(self.write(target, "loss,job=speech value=1", headers)[0], 403)
+            status, error = self.write(target, "loss,job=vision value=1")
+            self.assertEqual(status, 401)
+            self.assertIn("no token was sent", error.get("error") or error["message"])
 
 
 class RequestsTest(harness.TestCase):

@@ -43,6 +43,9 @@ class LaterServerTest : public testing::Test {
     echo.handler = [](const HttpRequest& request) { return HttpResponse{.body = request.body}; };
     echo.methods = Methods::kGetAndPost;
     echo.max_body = kMaxBody;
+    Route chunks = echo;
+    chunks.path = "/chunks";
+    chunks.takes_chunks = true;
     Route below{"/below/"};
     below.prefix = true;
     below.handler = [](const HttpRequest& request) { return HttpResponse{.body = request.path}; };
@@ -57,9 +60,11 @@ class LaterServerTest : public testing::Test {
     };
     later.methods = Methods::kGetAndPost;
     later.max_body = kMaxBody;
-    options.routes = {echo, below, deeper, later, {"/healthz", [](const HttpRequest&) {
-                                                     return HttpResponse{.body = "alive"};
-                                                   }}};
+    options.routes = {
+        echo,  chunks,
+        below, deeper,
+        later, {"/healthz", [](const HttpRequest&) {
+                                                     return HttpResponse{.body = "alive"}; }}};
     auto server = HttpServer::Start(std::move(options));
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);

@@ -331,10 +331,11 @@ TEST(SecretTest, WhatTokensAreLookedUpByDiffersFromProcessToProcess) {
   EXPECT_NE(BlindIndex().KeyOf(Sha256("abc")), BlindIndex().KeyOf(Sha256("abc")));
 }
 
-TEST(AuthorizationHeaderTest, BearerAndBasicCarryAToken) {
+TEST(AuthorizationHeaderTest, BearerBasicAndTokenCarryAToken) {
   EXPECT_EQ(TokenOf("Bearer abc", false), "abc");
   EXPECT_EQ(TokenOf("bearer  abc ", false), "abc");
   EXPECT_EQ(TokenOf("Basic " + absl::Base64Escape("prometheus:a:b"), true), "a:b");
+  EXPECT_EQ(TokenOf("Token abc", true), "abc");
 }
 
 TEST(AuthorizationHeaderTest, EverythingElseCarriesNone) {
@@ -342,6 +343,7 @@ TEST(AuthorizationHeaderTest, EverythingElseCarriesNone) {
     EXPECT_EQ(TokenOf(header, true), "") << header;
   }
   EXPECT_EQ(TokenOf("Basic " + absl::Base64Escape("a:b"), false), "");
+  EXPECT_EQ(TokenOf("Token abc", false), "");
   EXPECT_EQ(TokenOf("Bearer " + std::string(4096, 'a'), true), "");
 }
 
