@@ -24,7 +24,7 @@ namespace {
 // Characters that end a name or value, and stand for themselves after a backslash.
 constexpr absl::string_view kEndMeasurement = ", ";
 constexpr absl::string_view kEndWord = ",= ";
-// Of a line or name, in a problem's text.
+// How much of a line or name a problem shows.
 constexpr size_t kShownBytes = 80;
 
 bool IsOneOf(char c, absl::string_view characters) {
