@@ -15,8 +15,8 @@ constexpr char kTitle[] = "tacho-collector\n\n";
 constexpr char kPage[] = "/ui/       the page, for browsers\n";
 constexpr char kOthers[] =
     "/metrics   aggregates of every job and the collector's own metrics, for Prometheus\n"
-    "/api/v1/write, /v1/metrics\n"
-    "           for tools that write: Prometheus remote write, OpenTelemetry\n"
+    "/api/v1/write, /v1/metrics, /v1/logs\n"
+    "           for tools that write: Prometheus remote write, OpenTelemetry's metrics and events\n"
     "/healthz   200 while the process lives\n"
     "/readyz    200 while it takes work\n"
     "\n"

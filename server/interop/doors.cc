@@ -12,6 +12,7 @@ absl::StatusOr<std::unique_ptr<Doors>> Doors::Open(const config::v1::Interop& co
                                                    const http::HttpGuard& guard) {
   std::unique_ptr<Doors> doors(new Doors());
   prometheus::Registry* const registry = options.registry;
+  const auto now = options.now;
   TACHO_ASSIGN_OR_RETURN(doors->intake_, Intake::Create(config, std::move(options)));
   if (config.remote_write()) {
     doors->remote_write_ = std::make_unique<RemoteWriteDoor>(
@@ -20,12 +21,15 @@ absl::StatusOr<std::unique_ptr<Doors>> Doors::Open(const config::v1::Interop& co
   if (config.otlp()) {
     doors->otlp_ =
         std::make_unique<OtlpDoor>(OtlpOptions{doors->intake(), guard, config, registry});
+    doors->otlp_logs_ = std::make_unique<OtlpLogsDoor>(
+        OtlpLogsOptions{doors->intake(), guard, config, registry, now});
   }
   return doors;
 }
 
 void Doors::Register(grpc::ServerBuilder* builder) {
   if (otlp_ != nullptr) builder->RegisterService(otlp_.get());
+  if (otlp_logs_ != nullptr) builder->RegisterService(otlp_logs_.get());
 }
 
 void Doors::AddRoutes(std::vector<http::Route>* routes) {
@@ -34,6 +38,7 @@ void Doors::AddRoutes(std::vector<http::Route>* routes) {
   };
   if (remote_write_ != nullptr) add(remote_write_->Routes());
   if (otlp_ != nullptr) add(otlp_->Routes());
+  if (otlp_logs_ != nullptr) add(otlp_logs_->Routes());
 }
 
 }  // namespace tacho::server::interop

@@ -10,6 +10,7 @@
 #include "server/http/http_router.h"
 #include "server/interop/intake.h"
 #include "server/interop/otlp_door.h"
+#include "server/interop/otlp_logs_door.h"
 #include "server/interop/remote_write_door.h"
 #include "tacho/config/v1/interop.pb.h"
 
@@ -34,6 +35,7 @@ class Doors {
   // Null: closed.
   std::unique_ptr<RemoteWriteDoor> remote_write_;
   std::unique_ptr<OtlpDoor> otlp_;
+  std::unique_ptr<OtlpLogsDoor> otlp_logs_;
 };
 
 }  // namespace tacho::server::interop

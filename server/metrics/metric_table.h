@@ -207,6 +207,10 @@ inline constexpr MetricInfo kInteropMetrics[] = {
      "`tacho_ingest_samples_rejected_total` counts those that were refused"},
     {"tacho_interop_exemplars_total", "counter", "exemplars", "protocol",
      "Exemplars that other tools sent; they are left out"},
+    {"tacho_interop_events_total", "counter", "events", "protocol",
+     "Events of other tools that were stored, repeats included"},
+    {"tacho_interop_log_records_rejected_total", "counter", "records", "protocol",
+     "Log records of other tools that did not become events, whatever the reason"},
     {"tacho_interop_series", "gauge", "series", "",
      "Series of other tools whose place is remembered; at most `interop.max_series`"},
 };
