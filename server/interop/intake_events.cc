@@ -2,8 +2,12 @@
 // for rights; then times and room for jobs; only then are events handed to the store, so that a
 // request that is refused as a whole leaves no event behind.
 #include <algorithm>
+#include <memory>
 #include <set>
+#include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"

@@ -237,13 +237,27 @@ class OpenTelemetryTest(harness.TestCase):
             except grpc.RpcError as error:
                 return error.code().name
 
-    def post(self, request, token):
+    def export_logs(self, request, token):
+        from interop import otlp_logs_service_pb2, otlp_logs_service_pb2_grpc
+        from google.protobuf import json_format
+        import grpc
+
+        message = json_format.ParseDict(request, otlp_logs_service_pb2.ExportLogsServiceRequest())
+        with client.connect(self.collector.address) as channel:
+            stub = otlp_logs_service_pb2_grpc.LogsServiceStub(channel)
+            try:
+                stub.Export(message, metadata=client.bearer(token), timeout=30)
+                return "OK"
+            except grpc.RpcError as error:
+                return error.code().name
+
+    def post(self, request, token, path="/v1/metrics"):
         connection = http.client.HTTPConnection("127.0.0.1", self.collector.http, timeout=30)
         headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         connection.request(
-            "POST", "/v1/metrics", gzip.compress(json.dumps(request).encode()), headers
+            "POST", path, gzip.compress(json.dumps(request).encode()), headers
         )
         answer = connection.getresponse()
         answer.read()
@@ -273,6 +287,24 @@ class OpenTelemetryTest(harness.TestCase):
         self.assertIn("0.25", shown["vision-http"])
         for job in ("vision", "speech"):
             self.assertLessEqual(len(shown[job].splitlines()), 1, "the head of the table, no sample")
+
+
+    def test_events_need_the_same_rights(self):
+        def logs(job):
+            return {"resourceLogs": [{
+                "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": job}}]},
+                "scopeLogs": [{"logRecords": [{"eventName": "text", "timeUnixNano": str(time.time_ns())}]}],
+            }]}  # fmt: skip
+
+        writer, reader = "token-of-writer-0123456789", "token-of-reader-0123456789"
+        for job, token, code, status in (
+            ("vision", writer, "OK", 200),
+            ("speech", writer, "PERMISSION_DENIED", 403),
+            ("vision", reader, "PERMISSION_DENIED", 403),
+            ("vision", None, "UNAUTHENTICATED", 401),
+        ):
+            self.assertEqual(self.export_logs(logs(job), token), code)
+            self.assertEqual(self.post(logs(job), token, "/v1/logs"), status)
 
 
 class OpenTelemetryLogsTest(harness.TestCase):
