@@ -22,6 +22,8 @@ absl::StatusOr<std::unique_ptr<Doors>> Doors::Open(const config::v1::Interop& co
   if (config.otlp()) {
     doors->otlp_ =
         std::make_unique<OtlpDoor>(OtlpOptions{doors->intake(), guard, config, registry});
+    doors->otlp_logs_ = std::make_unique<OtlpLogsDoor>(
+        OtlpLogsOptions{doors->intake(), guard, config, registry, now});
   }
   if (config.influx()) {
     doors->influx_ = std::make_unique<InfluxDoor>(
@@ -32,6 +34,7 @@ absl::StatusOr<std::unique_ptr<Doors>> Doors::Open(const config::v1::Interop& co
 
 void Doors::Register(grpc::ServerBuilder* builder) {
   if (otlp_ != nullptr) builder->RegisterService(otlp_.get());
+  if (otlp_logs_ != nullptr) builder->RegisterService(otlp_logs_.get());
 }
 
 void Doors::AddRoutes(std::vector<http::Route>* routes) {
@@ -41,6 +44,7 @@ void Doors::AddRoutes(std::vector<http::Route>* routes) {
   if (remote_write_ != nullptr) add(remote_write_->Routes());
   if (otlp_ != nullptr) add(otlp_->Routes());
   if (influx_ != nullptr) add(influx_->Routes());
+  if (otlp_logs_ != nullptr) add(otlp_logs_->Routes());
 }
 
 }  // namespace tacho::server::interop

@@ -11,6 +11,7 @@
 #include "server/interop/influx_door.h"
 #include "server/interop/intake.h"
 #include "server/interop/otlp_door.h"
+#include "server/interop/otlp_logs_door.h"
 #include "server/interop/remote_write_door.h"
 #include "tacho/config/v1/interop.pb.h"
 
@@ -36,6 +37,7 @@ class Doors {
   std::unique_ptr<RemoteWriteDoor> remote_write_;
   std::unique_ptr<OtlpDoor> otlp_;
   std::unique_ptr<InfluxDoor> influx_;
+  std::unique_ptr<OtlpLogsDoor> otlp_logs_;
 };
 
 }  // namespace tacho::server::interop

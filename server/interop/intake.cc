@@ -15,6 +15,7 @@
 #include "proto/base/stale_marker.h"
 #include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
+#include "server/interop/settling.h"
 #include "server/metrics/metric_families.h"
 
 namespace tacho::server::interop {
@@ -33,13 +34,13 @@ class Intake::Request {
   // Everything that can refuse the request as a whole.
   absl::Status Prepare(const std::string& sender) {
     bucket_ = options_.quotas->BucketOfAgent(sender);
-    TACHO_RETURN_IF_ERROR(CheckRates(nullptr));
+    TACHO_RETURN_IF_ERROR(intake_.CheckRates(bucket_.get(), nullptr));
     generation_ = intake_.sheets_.generation();
     FindPlaces();
     if (!unknown_.empty()) TACHO_RETURN_IF_ERROR(MakeSheets(sender));
     for (const auto& [index, first] : repeated_) places_[index] = places_[first];
     TACHO_RETURN_IF_ERROR(MakeRows());
-    return CheckClock();
+    return refused_for_time_ ? intake_.CheckClock() : absl::OkStatus();
   }
   // Hands the rows to the store.
   void Send(Done done);
@@ -72,11 +73,8 @@ class Intake::Request {
   absl::Status MakeSheet(const std::vector<NewSeries>& series, size_t begin, size_t end);
   void MarkInvalid(size_t index, const absl::Status& why);
   absl::Status MakeRows();
-  // Whether the sender and the job may send now.
-  absl::Status CheckRates(edge::TokenBucket* job) const;
   void AddSeries(const ForeignSeries& series, const Place& place, const ingest::TimeWindow& window);
   size_t RowAt(int64_t time_ns, Rows* rows) const;
-  absl::Status CheckClock() const;
   // Finds the layouts of all rows, which may have expired.
   absl::Status FindLayouts(std::vector<storage::LayoutPtr>* layouts);
   void Refuse(const std::string& job, v1::Reject::Reason reason, uint64_t samples,
@@ -247,22 +245,12 @@ absl::Status Intake::Request::MakeRows() {
       checked = place.sheet.get();
       TACHO_RETURN_IF_ERROR(
           options_.admission->CheckRights(rights_->CheckJob(checked->layout.job_name, "job")));
-      TACHO_RETURN_IF_ERROR(CheckRates(checked->layout.job_bucket.get()));
+      TACHO_RETURN_IF_ERROR(intake_.CheckRates(bucket_.get(), checked->layout.job_bucket.get()));
       checked->used_s.store(now_s, std::memory_order_relaxed);
     }
     AddSeries(write_.series[i], place, window);
   }
   return absl::OkStatus();
-}
-
-absl::Status Intake::Request::CheckRates(edge::TokenBucket* job) const {
-  const auto wait = options_.quotas->Charge(0, bucket_.get(), job);
-  if (wait.length <= absl::ZeroDuration()) return absl::OkStatus();
-  const bool whole_job = wait.limit == edge::Quotas::Limit::kJobRate;
-  return errors::ErrorOf(
-      errors::Failure::kOverloaded,
-      absl::StrCat(whole_job ? "the job receives" : "the sender sends", " more than quotas.",
-                   whole_job ? "job" : "agent", "_samples_per_second"));
 }
 
 void Intake::Request::AddSeries(const ForeignSeries& series, const Place& place,
@@ -311,12 +299,6 @@ size_t Intake::Request::RowAt(int64_t time_ns, Rows* rows) const {
   rows->times.push_back(time_ns);
   rows->values.resize(rows->values.size() + rows->sheet->layout.width, StaleMarker());
   return size;
-}
-
-absl::Status Intake::Request::CheckClock() const {
-  if (!refused_for_time_ || options_.clock_watch == nullptr) return absl::OkStatus();
-  const std::string doubt = options_.clock_watch->DoubtNow();
-  return doubt.empty() ? absl::OkStatus() : errors::ErrorOf(errors::Failure::kClockDoubted, doubt);
 }
 
 void Intake::Request::Refuse(const std::string& job, v1::Reject::Reason reason, uint64_t samples,
@@ -375,37 +357,9 @@ void Intake::Request::Send(Done done) {
     return done({.status = std::move(status)});
   }
   Report();
-  // Answers when the last part has settled, with the first failure.
-  struct Settling {
-    absl::Mutex mutex;
-    size_t left ABSL_GUARDED_BY(mutex) = 1;
-    WriteOutcome outcome ABSL_GUARDED_BY(mutex);
-    Done done;
-  };
-  const auto settling = std::make_shared<Settling>();
-  settling->done = std::move(done);
-  {
-    absl::MutexLock lock(&settling->mutex);
-    settling->outcome = std::move(outcome_);
-    settling->left += rows_.size();
-  }
-  const auto settle = [settling](const absl::Status& status) {
-    {
-      absl::MutexLock lock(&settling->mutex);
-      // The store's queue is full, which time heals; too large is another failure of that code.
-      settling->outcome.status.Update(
-          absl::IsResourceExhausted(status)
-              ? errors::ErrorOf(errors::Failure::kOverloaded, status.message())
-              : status);
-      if (--settling->left > 0) return;
-    }
-    WriteOutcome outcome;
-    {
-      absl::MutexLock lock(&settling->mutex);
-      outcome = std::move(settling->outcome);
-    }
-    settling->done(std::move(outcome));
-  };
+  const auto settling =
+      std::make_shared<Settling>(std::move(outcome_), rows_.size() + 1, std::move(done));
+  const auto settle = [settling](const absl::Status& status) { settling->Settle(status); };
   constexpr ingest::TimeWindow kAll{INT64_MIN, INT64_MAX};
   for (size_t i = 0; i < rows_.size(); ++i) {
     if (layouts[i] == nullptr) {
@@ -445,6 +399,22 @@ Intake::Intake(IntakeOptions options, std::shared_ptr<const LabelMapping> mappin
 std::shared_ptr<const LabelMapping> Intake::mapping() const {
   absl::MutexLock lock(&mutex_);
   return mapping_;
+}
+
+absl::Status Intake::CheckRates(edge::TokenBucket* sender, edge::TokenBucket* job) const {
+  const auto wait = options_.quotas->Charge(0, sender, job);
+  if (wait.length <= absl::ZeroDuration()) return absl::OkStatus();
+  const bool whole_job = wait.limit == edge::Quotas::Limit::kJobRate;
+  return errors::ErrorOf(
+      errors::Failure::kOverloaded,
+      absl::StrCat(whole_job ? "the job receives" : "the sender sends", " more than quotas.",
+                   whole_job ? "job" : "agent", "_samples_per_second"));
+}
+
+absl::Status Intake::CheckClock() const {
+  if (options_.clock_watch == nullptr) return absl::OkStatus();
+  const std::string doubt = options_.clock_watch->DoubtNow();
+  return doubt.empty() ? absl::OkStatus() : errors::ErrorOf(errors::Failure::kClockDoubted, doubt);
 }
 
 absl::Status Intake::CheckOpen() const {

@@ -4,6 +4,8 @@
 //
 //   ForeignWrite -> LabelMapping -> SeriesSheets (Admission::AdmitLayout, Store::RegisterLayout)
 //                -> rows of sheets (Admission::Window) -> Store::AppendRows -> WriteOutcome
+//   ForeignEvents -> LabelMapping -> Admission::AdmitEvent -> EventsInFlight -> Store::AppendEvent
+//                 -> WriteOutcome
 #pragma once
 
 #include <cstdint>
@@ -26,10 +28,13 @@
 #include "server/ingest/admission.h"
 #include "server/ingest/ingest_metrics.h"
 #include "server/ingest/refusal_report.h"
+#include "server/interop/events_in_flight.h"
+#include "server/interop/foreign_events.h"
 #include "server/interop/foreign_write.h"
 #include "server/interop/label_mapping.h"
 #include "server/interop/series_sheets.h"
 #include "server/interop/told_metrics.h"
+#include "server/interop/write_outcome.h"
 #include "server/limits/series_limiting.h"
 #include "server/process/clock_watch.h"
 #include "server/process/reloadable.h"
@@ -42,19 +47,6 @@ namespace tacho::server::interop {
 // A sender as quotas know it: by who it is, or else by `peer`, its address without a port.
 std::string SenderName(absl::string_view protocol, const security::Rights& rights,
                        absl::string_view peer);
-
-// How a request ended. What was refused for good is in the counters and ledgers of refusals too.
-struct WriteOutcome {
-  // OK: whatever is not refused below is durable.
-  //   UNAVAILABLE        nothing, or a part, is stored. The whole request may come again: what is
-  //                      stored already is not stored twice.
-  //   PERMISSION_DENIED  a job is not the caller's; nothing is stored.
-  absl::Status status;
-  uint64_t stored = 0;             // Samples, the ends of series among them.
-  uint64_t stored_histograms = 0;  // Native ones, each of which is several samples here.
-  uint64_t refused = 0;            // Samples that will never be stored.
-  std::string refusal;             // Why the first of them is not, in words.
-};
 
 // Nothing is owned; everything must outlive the intake.
 struct IntakeOptions {
@@ -87,18 +79,28 @@ class Intake final : public process::Reloadable {
   // `write` is not used after this has returned.
   void Write(const ForeignWrite& write, const std::string& sender,
              const security::RightsPtr& rights, Done done);
+  // The same for events. One that equals a stored event in everything, its time included, is a
+  // repeat, and counts as stored.
+  void WriteEvents(const ForeignEvents& write, const std::string& sender,
+                   const security::RightsPtr& rights, Done done);
 
   absl::StatusOr<std::function<void()>> Prepare(const config::v1::Collector& config) override;
 
  private:
   class Request;
+  class EventsRequest;
 
   Intake(IntakeOptions options, std::shared_ptr<const LabelMapping> mapping, uint64_t max_series);
   std::shared_ptr<const LabelMapping> mapping() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether the sender and the job may send now; `job` may be null.
+  absl::Status CheckRates(edge::TokenBucket* sender, edge::TokenBucket* job) const;
+  // Asked before anything is refused for its time.
+  absl::Status CheckClock() const;
 
   const IntakeOptions options_;
   SeriesSheets sheets_;
   ToldMetrics told_;
+  EventsInFlight in_flight_;
   absl::Mutex report_mutex_;  // The report counts for one request at a time.
   ingest::RefusalReport report_ ABSL_GUARDED_BY(report_mutex_);
   prometheus::Gauge& remembered_;

@@ -7,13 +7,12 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "proto/base/stale_marker.h"
 #include "proto/base/status_macros.h"
 #include "server/interop/label_mapping.h"
 #include "server/interop/native_histogram.h"
+#include "server/interop/otlp_attributes.h"
 
 namespace tacho::server::interop {
 namespace {
@@ -22,41 +21,7 @@ namespace common = opentelemetry::proto::common::v1;
 namespace otlp = opentelemetry::proto::metrics::v1;
 
 constexpr uint32_t kNoRecordedValue = 1;
-// Attributes of a point, and how deep their values may nest.
-constexpr int kMaxAttributes = 128;
-constexpr int kMaxDepth = 8;
-
-std::string Text(const common::AnyValue& value, int depth = 0) {
-  switch (value.value_case()) {
-    case common::AnyValue::kStringValue:
-      return value.string_value();
-    case common::AnyValue::kBoolValue:
-      return value.bool_value() ? "true" : "false";
-    case common::AnyValue::kIntValue:
-      return absl::StrCat(value.int_value());
-    case common::AnyValue::kDoubleValue:
-      return BoundText(value.double_value());
-    case common::AnyValue::kBytesValue:
-      return absl::Base64Escape(value.bytes_value());
-    case common::AnyValue::kArrayValue: {
-      if (depth == kMaxDepth) return "…";
-      std::vector<std::string> parts;
-      for (const auto& part : value.array_value().values()) parts.push_back(Text(part, depth + 1));
-      return absl::StrCat("[", absl::StrJoin(parts, ","), "]");
-    }
-    case common::AnyValue::kKvlistValue: {
-      if (depth == kMaxDepth) return "…";
-      std::vector<std::string> parts;
-      for (const auto& part : value.kvlist_value().values()) {
-        parts.push_back(absl::StrCat(part.key(), "=", Text(part.value(), depth + 1)));
-      }
-      return absl::StrCat("{", absl::StrJoin(parts, ","), "}");
-    }
-    case common::AnyValue::VALUE_NOT_SET:
-      break;
-  }
-  return "";
-}
+constexpr int kMaxAttributes = 128;  // Of a point.
 
 // One request.
 class Reader {
@@ -65,11 +30,7 @@ class Reader {
       : wanted_(wanted), deltas_(*deltas) {}
 
   absl::Status Read(const otlp::ResourceMetrics& resource) {
-    resource_.clear();
-    for (const common::KeyValue& attribute : resource.resource().attributes()) {
-      if (std::find(wanted_.begin(), wanted_.end(), attribute.key()) == wanted_.end()) continue;
-      AddAttribute(attribute, &resource_);
-    }
+    resource_ = WantedLabels(resource.resource(), wanted_);
     for (const auto& scope : resource.scope_metrics()) {
       for (const auto& metric : scope.metrics()) {
         Read(metric);
@@ -82,16 +43,6 @@ class Reader {
 
  private:
   using Label = std::pair<std::string, std::string>;
-
-  // Two names may become one, whose values are joined then, as OpenTelemetry's rules for Prometheus
-  // have it (specification/compatibility/prometheus_and_openmetrics.md).
-  static void AddAttribute(const common::KeyValue& attribute, storage::Labels* labels) {
-    std::string name = LabelNameOf(attribute.key());
-    for (auto& [known, value] : *labels) {
-      if (known == name) return absl::StrAppend(&value, ";", Text(attribute.value()));
-    }
-    labels->emplace_back(std::move(name), Text(attribute.value()));
-  }
 
   void Read(const otlp::Metric& metric) {
     name_ = metric.name();

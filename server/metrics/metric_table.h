@@ -209,6 +209,10 @@ inline constexpr MetricInfo kInteropMetrics[] = {
      "Exemplars that other tools sent; they are left out"},
     {"tacho_interop_strings_total", "counter", "values", "protocol",
      "Values of other tools that are texts; they are left out"},
+    {"tacho_interop_events_total", "counter", "events", "protocol",
+     "Events of other tools that were stored, repeats included"},
+    {"tacho_interop_log_records_rejected_total", "counter", "records", "protocol",
+     "Log records of other tools that did not become events, whatever the reason"},
     {"tacho_interop_series", "gauge", "series", "",
      "Series of other tools whose place is remembered; at most `interop.max_series`"},
 };

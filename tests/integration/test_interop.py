@@ -238,13 +238,27 @@ class OpenTelemetryTest(harness.TestCase):
             except grpc.RpcError as error:
                 return error.code().name
 
-    def post(self, request, token):
+    def export_logs(self, request, token):
+        from interop import otlp_logs_service_pb2, otlp_logs_service_pb2_grpc
+        from google.protobuf import json_format
+        import grpc
+
+        message = json_format.ParseDict(request, otlp_logs_service_pb2.ExportLogsServiceRequest())
+        with client.connect(self.collector.address) as channel:
+            stub = otlp_logs_service_pb2_grpc.LogsServiceStub(channel)
+            try:
+                stub.Export(message, metadata=client.bearer(token), timeout=30)
+                return "OK"
+            except grpc.RpcError as error:
+                return error.code().name
+
+    def post(self, request, token, path="/v1/metrics"):
         connection = http.client.HTTPConnection("127.0.0.1", self.collector.http, timeout=30)
         headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         connection.request(
-            "POST", "/v1/metrics", gzip.compress(json.dumps(request).encode()), headers
+            "POST", path, gzip.compress(json.dumps(request).encode()), headers
         )
         answer = connection.getresponse()
         answer.read()
@@ -274,6 +288,130 @@ class OpenTelemetryTest(harness.TestCase):
         self.assertIn("0.25", shown["vision-http"])
         for job in ("vision", "speech"):
             self.assertLessEqual(len(shown[job].splitlines()), 1, "the head of the table, no sample")
+
+
+    def test_events_need_the_same_rights(self):
+        def logs(job):
+            return {"resourceLogs": [{
+                "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": job}}]},
+                "scopeLogs": [{"logRecords": [{"eventName": "text", "timeUnixNano": str(time.time_ns())}]}],
+            }]}  # fmt: skip
+
+        writer, reader = "token-of-writer-0123456789", "token-of-reader-0123456789"
+        for job, token, code, status in (
+            ("vision", writer, "OK", 200),
+            ("speech", writer, "PERMISSION_DENIED", 403),
+            ("vision", reader, "PERMISSION_DENIED", 403),
+            ("vision", None, "UNAUTHENTICATED", 401),
+        ):
+            self.assertEqual(self.export_logs(logs(job), token), code)
+            self.assertEqual(self.post(logs(job), token, "/v1/logs"), status)
+
+
+class OpenTelemetryLogsTest(harness.TestCase):
+    """Events arrive over gRPC and over HTTP, once each, and outlive a kill; other logs do not."""
+
+    def setUp(self):
+        super().setUp()
+        self.collector = self.started(harness.Collector(self.directory))
+
+    @staticmethod
+    def record(name, body, time_ns, **attributes):
+        return {
+            "timeUnixNano": str(time_ns),
+            "severityNumber": 9,
+            "eventName": name,
+            "body": {"stringValue": body},
+            "attributes": [
+                {"key": key, "value": {"intValue" if isinstance(value, int) else "stringValue": str(value)}}
+                for key, value in attributes.items()
+            ],
+        }
+
+    @staticmethod
+    def request(job, *records):
+        attributes = {"service.name": job, "host.name": "h1", "tacho.task": "2"}
+        return {
+            "resourceLogs": [{
+                "resource": {"attributes": [
+                    {"key": key, "value": {"stringValue": value}} for key, value in attributes.items()
+                ]},
+                "scopeLogs": [{"logRecords": list(records)}],
+            }]
+        }  # fmt: skip
+
+    def export(self, request):
+        """(rejected records, message) over gRPC."""
+        from interop import otlp_logs_service_pb2, otlp_logs_service_pb2_grpc
+        from google.protobuf import json_format
+
+        message = json_format.ParseDict(
+            request, otlp_logs_service_pb2.ExportLogsServiceRequest(), ignore_unknown_fields=True
+        )
+        with client.connect(self.collector.address) as channel:
+            partial = (
+                otlp_logs_service_pb2_grpc.LogsServiceStub(channel)
+                .Export(message, timeout=30)
+                .partial_success
+            )
+        return partial.rejected_log_records, partial.error_message
+
+    def post(self, request):
+        """The same over HTTP, in JSON."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.collector.http, timeout=30)
+        headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+        connection.request("POST", "/v1/logs", gzip.compress(json.dumps(request).encode()), headers)
+        answer = connection.getresponse()
+        text = answer.read()
+        connection.close()
+        self.assertEqual(answer.status, 200, text)
+        partial = json.loads(text).get("partialSuccess", {})
+        return int(partial.get("rejectedLogRecords", 0)), partial.get("errorMessage", "")
+
+    def events(self, job):
+        query = client.Query(self.collector.address)
+        found = query.events(job)
+        query.close()
+        return found
+
+    def test_events_are_read_back_over_both_ways_and_stored_once(self):
+        now = time.time_ns()
+        for job, send in (("by-grpc", self.export), ("by-http", self.post)):
+            request = self.request(
+                job,
+                self.record("checkpoint_saved", "saved", now, step=100, path="/ckpt/100"),
+                self.record("tacho.sweep_began", "", now + 1),
+            )
+            for _ in range(3):  # As if the answer had been lost.
+                self.assertEqual(send(request), (0, ""))
+            saved, began = sorted(self.events(job), key=lambda event: event.time_unix_ns)
+            self.assertEqual((saved.kind, saved.message, saved.step), ("checkpoint_saved", "saved", 100))
+            self.assertEqual(dict(saved.fields), {"path": "/ckpt/100"})
+            self.assertEqual((saved.source.host, saved.source.task), ("h1", 2))
+            self.assertEqual(saved.time_unix_ns, now)
+            self.assertEqual((began.kind, began.HasField("step")), ("sweep_began", False))
+
+    def test_other_logs_are_refused_politely(self):
+        now = time.time_ns()
+        for job, send in (("by-grpc", self.export), ("by-http", self.post)):
+            rejected, message = send(self.request(
+                job, self.record("", "GET / 200", now), self.record("text", "kept", now),
+                self.record("browser.page_view", "", now)))  # fmt: skip
+            self.assertEqual(rejected, 2)
+            self.assertIn("only events", message)
+            self.assertIn("checkpoint_saved", message)
+            self.assertEqual([event.message for event in self.events(job)], ["kept"])
+
+    def test_an_answered_event_outlives_a_kill_and_its_repeat_is_known(self):
+        for i in range(5):
+            request = self.request("vision", self.record("text", str(i), time.time_ns()))
+            self.assertEqual(self.export(request), (0, ""))
+            self.collector.kill()
+            self.collector.start()
+            self.assertEqual(self.post(request), (0, ""))
+            self.assertEqual(
+                sorted(event.message for event in self.events("vision")), [str(n) for n in range(i + 1)]
+            )
 
 
 class InfluxTest(harness.TestCase):

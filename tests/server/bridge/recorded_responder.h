@@ -72,6 +72,7 @@ class RecordedResponder final : public http::Responder {
     return room_ != nullptr;
   }
 
+  bool answered() const { return ended_.HasBeenNotified(); }
   // Waits for the end of the answer.
   http::HttpResponse answer() const {
     ended_.WaitForNotification();
