@@ -17,6 +17,8 @@ constexpr char kOthers[] =
     "/metrics   aggregates of every job and the collector's own metrics, for Prometheus\n"
     "/api/v1/write, /v1/metrics\n"
     "           for tools that write: Prometheus remote write, OpenTelemetry\n"
+    "/metrics/job/JOB\n"
+    "           for short jobs that push: POST, PUT and DELETE, as a Pushgateway takes them\n"
     "/healthz   200 while the process lives\n"
     "/readyz    200 while it takes work\n"
     "\n"

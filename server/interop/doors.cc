@@ -12,6 +12,8 @@ absl::StatusOr<std::unique_ptr<Doors>> Doors::Open(const config::v1::Interop& co
                                                    const http::HttpGuard& guard) {
   std::unique_ptr<Doors> doors(new Doors());
   prometheus::Registry* const registry = options.registry;
+  const auto now = options.now;
+  const auto monotonic = options.monotonic;
   TACHO_ASSIGN_OR_RETURN(doors->intake_, Intake::Create(config, std::move(options)));
   if (config.remote_write()) {
     doors->remote_write_ = std::make_unique<RemoteWriteDoor>(
@@ -21,7 +23,23 @@ absl::StatusOr<std::unique_ptr<Doors>> Doors::Open(const config::v1::Interop& co
     doors->otlp_ =
         std::make_unique<OtlpDoor>(OtlpOptions{doors->intake(), guard, config, registry});
   }
+  if (config.push()) {
+    PushDoorOptions push;
+    push.intake = doors->intake();
+    push.guard = guard;
+    push.max_request_bytes = config.max_request_bytes();
+    push.groups.expiry = absl::Nanoseconds(config.push_expiry());
+    push.registry = registry;
+    push.now = now;
+    push.monotonic = monotonic;
+    doors->push_ = std::make_unique<PushDoor>(std::move(push));
+    doors->push_->Start();
+  }
   return doors;
+}
+
+void Doors::Stop() {
+  if (push_ != nullptr) push_->Stop();
 }
 
 void Doors::Register(grpc::ServerBuilder* builder) {
@@ -34,6 +52,7 @@ void Doors::AddRoutes(std::vector<http::Route>* routes) {
   };
   if (remote_write_ != nullptr) add(remote_write_->Routes());
   if (otlp_ != nullptr) add(otlp_->Routes());
+  if (push_ != nullptr) add(push_->Routes());
 }
 
 }  // namespace tacho::server::interop

@@ -10,6 +10,7 @@
 #include "server/http/http_router.h"
 #include "server/interop/intake.h"
 #include "server/interop/otlp_door.h"
+#include "server/interop/push_door.h"
 #include "server/interop/remote_write_door.h"
 #include "tacho/config/v1/interop.pb.h"
 
@@ -26,6 +27,8 @@ class Doors {
   Intake* intake() { return intake_.get(); }
   void Register(grpc::ServerBuilder* builder);
   void AddRoutes(std::vector<http::Route>* routes);
+  // Call it after the servers have stopped and before the store closes. May be called again.
+  void Stop();
 
  private:
   Doors() = default;
@@ -34,6 +37,7 @@ class Doors {
   // Null: closed.
   std::unique_ptr<RemoteWriteDoor> remote_write_;
   std::unique_ptr<OtlpDoor> otlp_;
+  std::unique_ptr<PushDoor> push_;
 };
 
 }  // namespace tacho::server::interop

@@ -207,6 +207,9 @@ inline constexpr MetricInfo kInteropMetrics[] = {
      "`tacho_ingest_samples_rejected_total` counts those that were refused"},
     {"tacho_interop_exemplars_total", "counter", "exemplars", "protocol",
      "Exemplars that other tools sent; they are left out"},
+    {"tacho_interop_push_groups", "gauge", "groups", "",
+     "Groups of pushed series that are known: those that were pushed within `interop.push_expiry` "
+     "and since the collector started"},
     {"tacho_interop_series", "gauge", "series", "",
      "Series of other tools whose place is remembered; at most `interop.max_series`"},
 };
