@@ -551,6 +551,7 @@ absl::Status Collector::Parts::Drain() {
   if (http_ != nullptr) http_->Stop();
   if (conditions_ != nullptr) conditions_->Stop();
   if (goodput_ != nullptr) goodput_->Stop();
+  if (doors_ != nullptr) doors_->Stop();
   return store_ == nullptr ? absl::OkStatus() : store_->Close();
 }
 

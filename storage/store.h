@@ -163,6 +163,11 @@ class Store {
   // Appending to that layout waits meanwhile: be quick.
   void VisitLatestRows(const std::function<void(const LatestRow&)>& visit) const;
 
+  // Takes series out of what VisitLatestRows() shows, unless they have a value newer than their
+  // end. Nothing is written: after a restart they are there again until they are old. What is
+  // stored and what queries see stays.
+  void EndLatest(const std::vector<SeriesEnd>& ends);
+
   enum class EventOrder { kOldestFirst, kNewestFirst };
   // Calls `visit` for the events of a job in [begin_ns, end_ns), where INT64_MAX is "no end", one
   // after the other, until it returns false. No such job: not at all.

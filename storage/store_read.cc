@@ -300,6 +300,8 @@ void Store::VisitLatestRows(const std::function<void(const LatestRow&)>& visit) 
   engine_->head.VisitLatestRows(visit);
 }
 
+void Store::EndLatest(const std::vector<SeriesEnd>& ends) { engine_->head.EndLatest(ends); }
+
 absl::Status Store::VisitEvents(absl::string_view job, int64_t begin_ns, int64_t end_ns,
                                 EventOrder order, absl::FunctionRef<bool(Event)> visit) const {
   const auto id = job.empty() ? std::optional<JobId>(kNoJob) : engine_->index.FindJob(job);

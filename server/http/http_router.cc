@@ -16,6 +16,9 @@ constexpr size_t kMaxTargetBytes = 8 << 10;
 bool IsRead(absl::string_view method) { return method == "GET" || method == "HEAD"; }
 
 bool Takes(Methods methods, absl::string_view method) {
+  if (methods == Methods::kPostPutDelete) {
+    return method == "POST" || method == "PUT" || method == "DELETE";
+  }
   if (IsRead(method)) return methods != Methods::kPost;
   return method == "POST" && methods != Methods::kGet;
 }
@@ -26,6 +29,8 @@ absl::string_view Allowed(Methods methods) {
       return "GET, HEAD";
     case Methods::kPost:
       return "POST";
+    case Methods::kPostPutDelete:
+      return "POST, PUT, DELETE";
     case Methods::kGetAndPost:
       break;
   }
@@ -97,7 +102,9 @@ Ruling HttpRouter::Judge(const HttpRequest& request) const {
   if (auto refusal = guard_.Check(request, route->audience); refusal.has_value()) {
     return {route, std::move(refusal)};
   }
-  if (reads || route->max_body == 0) return {route};
+  // A DELETE need not say that it has no body (RFC 9110, 8.6).
+  const bool bare = request.method == "DELETE" && !request.has_body;
+  if (reads || bare || route->max_body == 0) return {route};
   if (route->takes_chunks && IsInChunks(request)) {
     return {route, std::nullopt, route->max_body, true};
   }

@@ -15,7 +15,8 @@
 
 namespace tacho::server::http {
 
-enum class Methods : uint8_t { kGet, kPost, kGetAndPost };  // HEAD goes with GET.
+// HEAD goes with GET.
+enum class Methods : uint8_t { kGet, kPost, kGetAndPost, kPostPutDelete };
 
 // One of the handlers is set. It is called on any of the server's threads, several at once; what it
 // throws is answered with 500.
@@ -29,7 +30,7 @@ struct Route {
   // Serves the paths that begin with `path`, too. The longest that fits is taken.
   bool prefix = false;
   Methods methods = Methods::kGet;
-  // The longest body of a POST. 0: it may have none.
+  // The longest body of a POST, PUT or DELETE. 0: it may have none.
   size_t max_body = 0;
   // Whether a body may come in chunks, for clients that do not know its length when they begin.
   bool takes_chunks = false;
@@ -52,7 +53,8 @@ class HttpRouter {
   // Looks at the head, and at the credentials.
   //   404  no such path.
   //   405  another method than the route's, which Allow names.
-  //   411  a POST whose length is not told: also one in chunks, unless the route takes them.
+  //   411  a POST or PUT whose length is not told: also one in chunks, unless the route takes them.
+  //        A DELETE may not have such a body either.
   //   413  a body that is too long, or on a route without one. The body of a GET means nothing, and
   //        is not looked at.
   //   414  a target above 8 KiB.

@@ -16,8 +16,11 @@ constexpr char kPage[] = "/ui/       the page, for browsers\n";
 constexpr char kOthers[] =
     "/metrics   aggregates of every job and the collector's own metrics, for Prometheus\n"
     "/api/v1/write, /v1/metrics, /v1/logs, /write, /api/v2/write\n"
-    "           for tools that write: Prometheus remote write, OpenTelemetry's metrics and events,\n"
+    "           for tools that write: Prometheus remote write, OpenTelemetry's metrics and "
+    "events,\n"
     "           InfluxDB's line protocol in its two versions\n"
+    "/metrics/job/JOB\n"
+    "           for short jobs that push: POST, PUT and DELETE, as a Pushgateway takes them\n"
     "/api/v1/read\n"
     "           history, for Prometheus remote read\n"
     "/healthz   200 while the process lives\n"

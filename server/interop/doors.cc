@@ -14,6 +14,7 @@ absl::StatusOr<std::unique_ptr<Doors>> Doors::Open(const config::v1::Interop& co
   std::unique_ptr<Doors> doors(new Doors());
   prometheus::Registry* const registry = options.registry;
   const std::function<absl::Time()> now = options.now;
+  const auto monotonic = options.monotonic;
   TACHO_ASSIGN_OR_RETURN(doors->intake_, Intake::Create(config, std::move(options)));
   if (config.remote_write()) {
     doors->remote_write_ = std::make_unique<RemoteWriteDoor>(
@@ -29,7 +30,23 @@ absl::StatusOr<std::unique_ptr<Doors>> Doors::Open(const config::v1::Interop& co
     doors->influx_ = std::make_unique<InfluxDoor>(
         InfluxOptions{doors->intake(), guard, config.max_request_bytes(), registry, now});
   }
+  if (config.push()) {
+    PushDoorOptions push;
+    push.intake = doors->intake();
+    push.guard = guard;
+    push.max_request_bytes = config.max_request_bytes();
+    push.groups.expiry = absl::Nanoseconds(config.push_expiry());
+    push.registry = registry;
+    push.now = now;
+    push.monotonic = monotonic;
+    doors->push_ = std::make_unique<PushDoor>(std::move(push));
+    doors->push_->Start();
+  }
   return doors;
+}
+
+void Doors::Stop() {
+  if (push_ != nullptr) push_->Stop();
 }
 
 void Doors::Register(grpc::ServerBuilder* builder) {
@@ -45,6 +62,7 @@ void Doors::AddRoutes(std::vector<http::Route>* routes) {
   if (otlp_ != nullptr) add(otlp_->Routes());
   if (influx_ != nullptr) add(influx_->Routes());
   if (otlp_logs_ != nullptr) add(otlp_logs_->Routes());
+  if (push_ != nullptr) add(push_->Routes());
 }
 
 }  // namespace tacho::server::interop

@@ -12,6 +12,7 @@
 #include "server/interop/intake.h"
 #include "server/interop/otlp_door.h"
 #include "server/interop/otlp_logs_door.h"
+#include "server/interop/push_door.h"
 #include "server/interop/remote_write_door.h"
 #include "tacho/config/v1/interop.pb.h"
 
@@ -28,6 +29,8 @@ class Doors {
   Intake* intake() { return intake_.get(); }
   void Register(grpc::ServerBuilder* builder);
   void AddRoutes(std::vector<http::Route>* routes);
+  // Call it after the servers have stopped and before the store closes. May be called again.
+  void Stop();
 
  private:
   Doors() = default;
@@ -38,6 +41,7 @@ class Doors {
   std::unique_ptr<OtlpDoor> otlp_;
   std::unique_ptr<InfluxDoor> influx_;
   std::unique_ptr<OtlpLogsDoor> otlp_logs_;
+  std::unique_ptr<PushDoor> push_;
 };
 
 }  // namespace tacho::server::interop

@@ -48,6 +48,9 @@ struct ForeignWrite {
   std::deque<std::string> texts;  // A deque, so that what keys point to stays where it is.
   size_t text_bytes = 0;          // Made of the request so far, and not only of what is kept.
   uint64_t exemplars = 0;         // Left out.
+  // Whether a series that ends leaves /metrics at once. Else it does so after metrics.staleness, so
+  // that one failed scrape makes no gap there.
+  bool ends_at_once = false;
 
   // Begins a series; its samples are those that are added next.
   void AddSeries(absl::string_view key, int32_t metric = -1,

@@ -52,6 +52,7 @@ class Intake::Request {
     std::vector<int64_t> times;
     std::vector<double> values;
     uint64_t samples = 0;
+    std::vector<std::pair<uint32_t, int64_t>> ended;  // Columns, and when.
     ingest::RowSelection selection;
   };
   struct Refused {
@@ -77,6 +78,9 @@ class Intake::Request {
   size_t RowAt(int64_t time_ns, Rows* rows) const;
   // Finds the layouts of all rows, which may have expired.
   absl::Status FindLayouts(std::vector<storage::LayoutPtr>* layouts);
+  // The series of a layout that end at once. Those that are folded into others do not.
+  static void AddEnds(const Rows& rows, const storage::LayoutPtr& layout,
+                      std::vector<storage::SeriesEnd>* ends);
   void Refuse(const std::string& job, v1::Reject::Reason reason, uint64_t samples,
               absl::string_view example, absl::string_view detail);
   void Report();
@@ -283,7 +287,10 @@ void Intake::Request::AddSeries(const ForeignSeries& series, const Place& place,
     }
     if (series.part == ForeignSeries::Part::kSample) ++outcome_.stored;
     if (series.part == ForeignSeries::Part::kHistogram) ++outcome_.stored_histograms;
-    if (IsStaleMarker(sample.value)) continue;  // A row without a value says the same.
+    if (IsStaleMarker(sample.value)) {  // A row without a value says the same.
+      if (write_.ends_at_once) rows->ended.emplace_back(place.column, sample.time_ns);
+      continue;
+    }
     rows->values[RowAt(sample.time_ns, rows) * sheet.layout.width + place.column] = sample.value;
     ++rows->samples;
   }
@@ -330,13 +337,17 @@ void Intake::Request::Report() {
 absl::Status Intake::Request::FindLayouts(std::vector<storage::LayoutPtr>* layouts) {
   for (const auto& rows : rows_) {
     const ingest::StreamLayout& layout = rows->sheet->layout;
-    if (layout.id == 0 || rows->times.empty()) {
+    if (layout.id == 0 || (rows->times.empty() && rows->ended.empty())) {
       layouts->push_back(nullptr);
       continue;
     }
     storage::LayoutPtr found = layout.layout.lock();
     if (found == nullptr) {
       auto stored = options_.store->FindLayout(layout.job, layout.id);
+      if (absl::IsNotFound(stored.status()) && rows->times.empty()) {
+        layouts->push_back(nullptr);  // It has ended already.
+        continue;
+      }
       if (absl::IsNotFound(stored.status())) {
         // The sender sends the request again, and then its series get new sheets.
         intake_.sheets_.Forget(rows->sheet);
@@ -351,18 +362,42 @@ absl::Status Intake::Request::FindLayouts(std::vector<storage::LayoutPtr>* layou
   return absl::OkStatus();
 }
 
+void Intake::Request::AddEnds(const Rows& rows, const storage::LayoutPtr& layout,
+                              std::vector<storage::SeriesEnd>* ends) {
+  if (layout == nullptr) return;
+  const ingest::StreamLayout& sent = rows.sheet->layout;
+  for (const auto& [column, time_ns] : rows.ended) {
+    size_t stored = column;
+    if (!sent.whole) {
+      const auto at = std::lower_bound(sent.columns.begin(), sent.columns.end(), column);
+      if (at == sent.columns.end() || *at != column) continue;
+      stored = static_cast<size_t>(at - sent.columns.begin());
+    }
+    ends->push_back({storage::SeriesPtr(layout, layout->series[stored]), time_ns});
+  }
+}
+
 void Intake::Request::Send(Done done) {
   std::vector<storage::LayoutPtr> layouts;
   if (auto status = FindLayouts(&layouts); !status.ok()) {
     return done({.status = std::move(status)});
   }
   Report();
+  std::vector<storage::SeriesEnd> ends;
+  for (size_t i = 0; i < rows_.size(); ++i) AddEnds(*rows_[i], layouts[i], &ends);
+  if (!ends.empty()) {
+    done = [done = std::move(done), store = options_.store,
+            ends = std::move(ends)](WriteOutcome outcome) {
+      if (outcome.status.ok()) store->EndLatest(ends);
+      done(std::move(outcome));
+    };
+  }
   const auto settling =
       std::make_shared<Settling>(std::move(outcome_), rows_.size() + 1, std::move(done));
   const auto settle = [settling](const absl::Status& status) { settling->Settle(status); };
   constexpr ingest::TimeWindow kAll{INT64_MIN, INT64_MAX};
   for (size_t i = 0; i < rows_.size(); ++i) {
-    if (layouts[i] == nullptr) {
+    if (layouts[i] == nullptr || rows_[i]->times.empty()) {
       settle(absl::OkStatus());
       continue;
     }

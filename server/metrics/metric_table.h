@@ -213,6 +213,9 @@ inline constexpr MetricInfo kInteropMetrics[] = {
      "Events of other tools that were stored, repeats included"},
     {"tacho_interop_log_records_rejected_total", "counter", "records", "protocol",
      "Log records of other tools that did not become events, whatever the reason"},
+    {"tacho_interop_push_groups", "gauge", "groups", "",
+     "Groups of pushed series that are known: those that were pushed within `interop.push_expiry` "
+     "and since the collector started"},
     {"tacho_interop_series", "gauge", "series", "",
      "Series of other tools whose place is remembered; at most `interop.max_series`"},
 };

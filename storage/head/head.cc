@@ -179,6 +179,14 @@ void Head::VisitLatestRows(const std::function<void(const LatestRow&)>& visit) c
   }
 }
 
+void Head::EndLatest(const std::vector<SeriesEnd>& ends) {
+  absl::flat_hash_map<const SeriesSource*, absl::flat_hash_map<SeriesId, int64_t>> by_source;
+  for (const SeriesEnd& end : ends) by_source[end.series->source][end.series->id] = end.time_ns;
+  for (const auto& [source, times_ns] : by_source) {
+    for (const FramePtr& frame : FramesOf(source)) frame->EndLatest(times_ns);
+  }
+}
+
 std::vector<JobId> Head::RemoveSealed(const std::vector<JobId>& jobs) {
   absl::flat_hash_set<JobId> sealed(jobs.begin(), jobs.end());
   const auto job_of = [](const FramePtr& frame) { return frame->layout()->series.front()->job_id; };

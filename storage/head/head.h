@@ -79,6 +79,11 @@ class Head {
   void VisitLatestRows(const std::function<void(const LatestRow&)>& visit) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The series have no newest value any more, in any layout, unless it is newer than their end. In
+  // memory only, as the newest values are. Takes time in proportion to the columns of their
+  // sources.
+  void EndLatest(const std::vector<SeriesEnd>& ends) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Forgets the layouts of the jobs that have no open rows, and returns those jobs.
   std::vector<JobId> RemoveSealed(const std::vector<JobId>& jobs) ABSL_LOCKS_EXCLUDED(mutex_);
   // Forgets the layouts of a job; their open rows with them.

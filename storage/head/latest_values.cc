@@ -76,6 +76,13 @@ void LatestValues::IncludeSparse(const RowsEntry& entry, size_t newest, absl::Ti
   if (stamps_.size() > 2 * entry.columns + entry.rows) DropUnusedStamps();
 }
 
+void LatestValues::End(size_t column, int64_t time_ns) {
+  if (empty()) return;
+  TACHO_CHECK(column < values_.size());
+  const int64_t time = stamp_of_.empty() ? newest_.time_ns : stamps_[stamp_of_[column]].time_ns;
+  if (time <= time_ns) values_[column] = StaleMarker();
+}
+
 void LatestValues::DropUnusedStamps() {
   std::vector<uint32_t> kept_as(stamps_.size(), kNone);
   std::vector<LatestRow::Stamp> kept;

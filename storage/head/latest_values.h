@@ -19,6 +19,9 @@ class LatestValues {
   // the newest row seen change nothing.
   void Include(const RowsEntry& entry, absl::Time received);
 
+  // The column's newest value is none any more, unless it is newer than `time_ns`.
+  void End(size_t column, int64_t time_ns);
+
   bool empty() const { return values_.empty(); }
   // The newest row, and what it has of a column: the stale marker if nothing.
   struct Newest {

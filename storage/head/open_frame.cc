@@ -274,6 +274,14 @@ LatestValues::Newest OpenFrame::NewestRow(uint32_t column) const {
   return latest_.NewestRow(column);
 }
 
+void OpenFrame::EndLatest(const absl::flat_hash_map<SeriesId, int64_t>& times_ns) {
+  absl::MutexLock lock(&mutex_);
+  for (size_t column = 0; column < layout_->series.size(); ++column) {
+    const auto ended = times_ns.find(layout_->series[column]->id);
+    if (ended != times_ns.end()) latest_.End(column, ended->second);
+  }
+}
+
 void OpenFrame::VisitLatest(const std::function<void(const LatestRow&)>& visit) const {
   absl::MutexLock lock(&mutex_);
   if (!latest_.empty()) visit(latest_.View(layout_));

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "storage/codec/frame.h"
@@ -100,6 +101,10 @@ class OpenFrame {
 
   LatestValues::Newest NewestRow(uint32_t column) const ABSL_LOCKS_EXCLUDED(mutex_);
   void VisitLatest(const std::function<void(const LatestRow&)>& visit) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Ends the columns of these series, by id: LatestValues::End().
+  void EndLatest(const absl::flat_hash_map<SeriesId, int64_t>& times_ns)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // How things stood a moment ago, without the lock: for choosing among many frames.

@@ -147,6 +147,12 @@ struct LatestRow {
   }
 };
 
+// From this time on a series has no newest value, though it had some before.
+struct SeriesEnd {
+  SeriesPtr series;
+  int64_t time_ns = 0;
+};
+
 struct LatestSample {
   SeriesPtr series;
   int64_t time_ns = 0;

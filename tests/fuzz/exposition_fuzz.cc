@@ -6,13 +6,13 @@
 
 #include "absl/strings/string_view.h"
 #include "agent/sources/fetch/http_response.h"
-#include "agent/sources/text/exposition.h"
-#include "agent/sources/text/exposition_scanner.h"
 #include "proto/base/utf8.h"
+#include "proto/exposition/exposition.h"
+#include "proto/exposition/exposition_scanner.h"
 
 namespace {
 
-using tacho::agent::Exposition;
+using tacho::Exposition;
 
 void Check(const absl::StatusOr<Exposition>& read) {
   if (!read.ok()) {
@@ -49,13 +49,13 @@ void CheckResponse(absl::string_view bytes, size_t piece) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const absl::string_view bytes(reinterpret_cast<const char*>(data + 1), size - 1);
-  const tacho::agent::ExpositionLimits limits{.max_samples = 100, .max_labels = 8};
+  const tacho::ExpositionLimits limits{.max_samples = 100, .max_labels = 8};
   switch (data[0] % 4) {
     case 0:
-      Check(tacho::agent::ReadPrometheusText(bytes, limits));
+      Check(tacho::ReadPrometheusText(bytes, limits));
       break;
     case 1:
-      Check(tacho::agent::ReadOpenMetricsText(bytes, limits));
+      Check(tacho::ReadOpenMetricsText(bytes, limits));
       break;
     default:
       CheckResponse(bytes, 1 + data[0] / 4);

@@ -14,8 +14,8 @@
 #include "absl/time/time.h"
 #include "agent/sources/rows/series_rows.h"
 #include "agent/sources/rows/source.h"
-#include "agent/sources/text/exposition.h"
 #include "agent/sources/text/series_rules.h"
+#include "proto/exposition/exposition.h"
 
 namespace tacho::agent {
 

@@ -7,9 +7,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "agent/sources/text/exposition_scanner.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/utf8.h"
+#include "proto/exposition/exposition_scanner.h"
 
 namespace tacho::agent {
 namespace {

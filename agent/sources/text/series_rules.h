@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "agent/sources/text/exposition.h"
+#include "proto/exposition/exposition.h"
 #include "re2/re2.h"
 #include "tacho/config/v1/text_sources.pb.h"
 #include "tacho/v1/ingest.pb.h"

@@ -37,6 +37,7 @@ Command CompletionCommand();
 Command ExportCommand();
 Command HelpCommand();
 Command ImportCommand();
+Command PushCommand();
 Command UpCommand();
 Command VersionCommand();
 

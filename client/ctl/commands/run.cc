@@ -212,13 +212,14 @@ const std::vector<FlagSpec>& CommonFlags() {
 const std::vector<Command>& Commands() {
   static const auto* const commands = new std::vector<Command>{
       // The order of the help; commands of a group stand together.
-      JobsCommand(),      StatusCommand(),      WatchCommand(),   ConditionsCommand(),
-      AgentsCommand(),    AttemptsCommand(),    QueryCommand(),   PlotCommand(),
-      MetricsCommand(),   SeriesCommand(),      LabelsCommand(),  EventsCommand(),
-      NonFiniteCommand(), GoodputCommand(),     CompareCommand(), ReportCommand(),
-      TagCommand(),       GroupCommand(),       NoteCommand(),    ImportCommand(),
-      ExportCommand(),    CardinalityCommand(), UpCommand(),      AdminCommand(),
-      BucketCommand(),    CompletionCommand(),  HelpCommand(),    VersionCommand()};
+      JobsCommand(),      StatusCommand(),   WatchCommand(),       ConditionsCommand(),
+      AgentsCommand(),    AttemptsCommand(), QueryCommand(),       PlotCommand(),
+      MetricsCommand(),   SeriesCommand(),   LabelsCommand(),      EventsCommand(),
+      NonFiniteCommand(), GoodputCommand(),  CompareCommand(),     ReportCommand(),
+      TagCommand(),       GroupCommand(),    NoteCommand(),        ImportCommand(),
+      PushCommand(),      ExportCommand(),   CardinalityCommand(), UpCommand(),
+      AdminCommand(),     BucketCommand(),   CompletionCommand(),  HelpCommand(),
+      VersionCommand()};
   return *commands;
 }
 

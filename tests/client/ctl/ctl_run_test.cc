@@ -408,7 +408,7 @@ TEST_F(CtlRunTest, EveryCommandExplainsItself) {
                            HasSubstr("  4  a check that was asked for failed: a --threshold of "
                                      "'report'")));
   for (const char* name : {"jobs", "status", "metrics", "series", "query", "events", "admin",
-                           "import", "export", "completion", "help", "version"}) {
+                           "import", "push", "export", "completion", "help", "version"}) {
     EXPECT_EQ(Run({"help", name}), kOk);
     const std::string help = Out();
     EXPECT_EQ(Run({name, "--help"}), kOk);

@@ -115,6 +115,30 @@ TEST_F(HttpServerTest, AnswersBeforeABodyThatWaitsToBeAskedFor) {
   EXPECT_THAT(Talk(server->port(), absl::StrCat("GET", headers)), StartsWith("HTTP/1.1 200 "));
 }
 
+TEST_F(HttpServerTest, TakesPutAndDeleteWhereARouteSaysSo) {
+  Route route;
+  route.path = "/a";
+  route.methods = Methods::kPostPutDelete;
+  route.max_body = 10;
+  route.handler = [](const HttpRequest& request) {
+    return HttpResponse{.body = absl::StrCat(request.method, " ", request.body)};
+  };
+  auto server = Start({std::move(route), Page("/b", "hello\n")});
+  const auto ask = [&](const std::string& method, const std::string& path,
+                       const std::string& rest) {
+    return Talk(
+        server->port(),
+        absl::StrCat(method, " ", path, " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n", rest));
+  };
+  EXPECT_THAT(ask("PUT", "/a", "Content-Length: 2\r\n\r\nhi"), HasSubstr("PUT hi"));
+  EXPECT_THAT(ask("PUT", "/a", "\r\n"), StartsWith("HTTP/1.1 411 "));
+  EXPECT_THAT(ask("DELETE", "/a", "\r\n"), HasSubstr("DELETE "));
+  EXPECT_THAT(ask("DELETE", "/a", "Content-Length: 11\r\n\r\n01234567890"),
+              StartsWith("HTTP/1.1 413 "));
+  EXPECT_THAT(ask("GET", "/a", "\r\n"), HasSubstr("Allow: POST, PUT, DELETE"));
+  EXPECT_THAT(ask("DELETE", "/b", "\r\n"), StartsWith("HTTP/1.1 405 "));
+}
+
 TEST_F(HttpServerTest, AnIdleConnectionDoesNotKeepOthersOut) {
   auto server = Start({Page("/a", "hello\n")});
   // More clients than threads, each keeping its connection open after its answer.

@@ -356,6 +356,35 @@ TEST_F(HeadTest, LatestValuesTellTheirOwnRowWhereColumnsAreSparse) {
   expect({5, 44, 444}, {1049, 40, 40});
 }
 
+TEST_F(HeadTest, ASeriesThatEndsHasNoNewestValueUntilItHasANewerOne) {
+  Head head;
+  const LayoutPtr dense = MakeLayout(1, 2, 10);
+  const LayoutPtr sparse = MakeLayout(2, 2, 20);
+  const auto values = [&] {
+    std::vector<double> all;
+    head.VisitLatestRows(
+        [&](const LatestRow& row) { all.insert(all.end(), row.values.begin(), row.values.end()); });
+    return BitsOf(all);
+  };
+  const auto end = [&](const LayoutPtr& layout, size_t column, int64_t time_ns) {
+    head.EndLatest({{SeriesPtr(layout, layout->series[column]), time_ns}});
+  };
+  Append(&head, dense, {10}, {1}, {1, 2});
+  end(dense, 1, 9);
+  EXPECT_EQ(values(), BitsOf({1, 2})) << "the value is newer than the end";
+  end(dense, 1, 10);
+  EXPECT_EQ(values(), BitsOf({1, Stale()}));
+  Append(&head, dense, {11}, {2}, {3, Stale()});
+  EXPECT_EQ(values(), BitsOf({3, Stale()}));
+  Append(&head, dense, {12}, {3}, {Stale(), 4});
+  EXPECT_EQ(values(), BitsOf({3, 4}));
+  head.RemoveJob(1);
+  Append(&head, sparse, {10, 11}, {1, 2}, {1, 2, 3, Stale()});
+  end(sparse, 0, 10);
+  end(sparse, 1, 10);
+  EXPECT_EQ(values(), BitsOf({3, Stale()}));
+}
+
 // Meant for ThreadSanitizer as well.
 TEST_F(HeadTest, AppendingCompressingSealingAndReadingGoOnAtOnce) {
   Head head;

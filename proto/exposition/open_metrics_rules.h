@@ -7,9 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "agent/sources/text/exposition.h"
+#include "proto/exposition/exposition.h"
 
-namespace tacho::agent {
+namespace tacho {
 
 // The names that a sample of a family of the type may have, beyond the family's name; "" is that
 // name itself.
@@ -28,4 +28,4 @@ std::string GroupOf(const ExpositionFamily& family, absl::string_view suffix,
 absl::Status CheckHistogram(const ExpositionFamily& family,
                             std::span<const ExpositionSample> samples);
 
-}  // namespace tacho::agent
+}  // namespace tacho

@@ -13,12 +13,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "agent/sources/text/exposition.h"
-#include "agent/sources/text/exposition_scanner.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/utf8.h"
+#include "proto/exposition/exposition.h"
+#include "proto/exposition/exposition_scanner.h"
 
-namespace tacho::agent {
+namespace tacho {
 namespace {
 
 std::optional<FamilyType> PrometheusType(absl::string_view word) {
@@ -217,4 +217,4 @@ bool IsOpenMetricsType(absl::string_view content_type) {
                                     "application/openmetrics-text");
 }
 
-}  // namespace tacho::agent
+}  // namespace tacho

@@ -8,13 +8,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "agent/sources/text/exposition.h"
-#include "agent/sources/text/exposition_scanner.h"
-#include "agent/sources/text/open_metrics_rules.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/utf8.h"
+#include "proto/exposition/exposition.h"
+#include "proto/exposition/exposition_scanner.h"
+#include "proto/exposition/open_metrics_rules.h"
 
-namespace tacho::agent {
+namespace tacho {
 namespace {
 
 absl::Status BrokenText(absl::string_view rule) { return absl::InvalidArgumentError(rule); }
@@ -285,4 +285,4 @@ absl::StatusOr<Exposition> ReadOpenMetricsText(absl::string_view text,
   return reader.Take();
 }
 
-}  // namespace tacho::agent
+}  // namespace tacho

@@ -1,6 +1,6 @@
 // Splits lines of Prometheus and OpenMetrics text into names, labels and values. Both formats share
 // these rules; what differs is in the two readers.
-#include "agent/sources/text/exposition_scanner.h"
+#include "proto/exposition/exposition_scanner.h"
 
 #include <algorithm>
 #include <charconv>
@@ -15,7 +15,7 @@
 #include "absl/strings/strip.h"
 #include "proto/base/status_macros.h"
 
-namespace tacho::agent {
+namespace tacho {
 namespace {
 
 constexpr int64_t kNsPerSecond = 1'000'000'000;
@@ -237,4 +237,4 @@ std::string UnescapeHelp(absl::string_view text, bool quotes_too) {
   return plain;
 }
 
-}  // namespace tacho::agent
+}  // namespace tacho

@@ -20,9 +20,9 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "agent/sources/text/exposition.h"
+#include "proto/exposition/exposition.h"
 
-namespace tacho::agent {
+namespace tacho {
 namespace {
 
 namespace fs = std::filesystem;
@@ -228,4 +228,4 @@ TEST_F(ExpositionReplayTest, RealScrapesAreReadLineByLine) {
 }
 
 }  // namespace
-}  // namespace tacho::agent
+}  // namespace tacho

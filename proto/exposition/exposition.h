@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace tacho::agent {
+namespace tacho {
 
 enum class FamilyType {
   kUnknown,  // Also "untyped", and samples without a line TYPE.
@@ -77,4 +77,4 @@ absl::StatusOr<Exposition> ReadOpenMetricsText(absl::string_view text,
 // Whether a Content-Type is that of OpenMetrics text; everything else is read as Prometheus text.
 bool IsOpenMetricsType(absl::string_view content_type);
 
-}  // namespace tacho::agent
+}  // namespace tacho

@@ -1,6 +1,6 @@
 // The rules of OpenMetrics that concern a family as a whole: which suffixes a type allows, which
 // samples belong together, and in which order.
-#include "agent/sources/text/open_metrics_rules.h"
+#include "proto/exposition/open_metrics_rules.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,10 +11,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "agent/sources/text/exposition_scanner.h"
 #include "proto/base/status_macros.h"
+#include "proto/exposition/exposition_scanner.h"
 
-namespace tacho::agent {
+namespace tacho {
 namespace {
 
 const std::string* FindLabel(const ExpositionSample& sample, absl::string_view name) {
@@ -202,4 +202,4 @@ absl::Status CheckHistogram(const ExpositionFamily& family,
   return now ? buckets.Check() : absl::OkStatus();
 }
 
-}  // namespace tacho::agent
+}  // namespace tacho

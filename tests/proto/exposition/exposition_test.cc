@@ -1,4 +1,4 @@
-#include "agent/sources/text/exposition.h"
+#include "proto/exposition/exposition.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,10 +8,10 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "agent/sources/text/exposition_scanner.h"
 #include "proto/base/utf8.h"
+#include "proto/exposition/exposition_scanner.h"
 
-namespace tacho::agent {
+namespace tacho {
 namespace {
 
 using ::testing::ElementsAre;
@@ -214,4 +214,4 @@ TEST(ExpositionTest, ContentTypeSaysTheFormat) {
 }
 
 }  // namespace
-}  // namespace tacho::agent
+}  // namespace tacho

@@ -9,9 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "agent/sources/text/exposition.h"
+#include "proto/exposition/exposition.h"
 
-namespace tacho::agent {
+namespace tacho {
 
 bool IsMetricName(absl::string_view name);  // [a-zA-Z_:][a-zA-Z0-9_:]*
 bool IsLabelName(absl::string_view name);   // [a-zA-Z_][a-zA-Z0-9_]*
@@ -55,4 +55,4 @@ class ExpositionScanner {
 // text like any other.
 std::string UnescapeHelp(absl::string_view text, bool quotes_too);
 
-}  // namespace tacho::agent
+}  // namespace tacho

@@ -1,0 +1,164 @@
+// Takes pushes. A push is one write: its lines, and the ends of what they replace. The book of
+// groups changes only when that write is stored, so a push that fails can simply come again.
+#include "server/interop/push_door.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "proto/base/check.h"
+#include "proto/base/status_macros.h"
+#include "proto/exposition/exposition.h"
+#include "server/errors/error_table.h"
+#include "server/interop/packed_body.h"
+#include "server/metrics/metric_families.h"
+
+namespace tacho::server::interop {
+namespace {
+
+constexpr absl::Duration kLookEvery = absl::Seconds(1);
+
+PushChange ChangeOf(absl::string_view method) {
+  if (method == "PUT") return PushChange::kGroup;
+  return method == "DELETE" ? PushChange::kEnd : PushChange::kNames;
+}
+
+// A page of another site can make a browser send such a POST without asking.
+bool IsOfOtherSite(const http::HttpRequest& request) {
+  const absl::string_view site = request.Header("sec-fetch-site");
+  return !site.empty() && site != "same-origin" && site != "none";
+}
+
+absl::Status WrongPushForm(absl::string_view text) {
+  return errors::ErrorOf(errors::Failure::kUnsupported, text);
+}
+
+http::HttpResponse PushRefusal(const absl::Status& status) {
+  if (errors::RowOf(status).failure != errors::Failure::kUnsupported) {
+    return http::ErrorResponse(status);
+  }
+  return {.status = 415, .body = absl::StrCat(status.message(), "\n")};
+}
+
+http::HttpResponse PushAnswer(PushChange change, const WriteOutcome& outcome) {
+  if (!outcome.status.ok()) return http::ErrorResponse(outcome.status);
+  if (outcome.refused == 0) return {.status = change == PushChange::kEnd ? 202 : 200};
+  return {.status = 400,
+          .body = absl::StrCat(outcome.refused, " samples were refused, and all others stored. ",
+                               outcome.refusal, "\n")};
+}
+
+}  // namespace
+
+PushDoor::PushDoor(PushDoorOptions options)
+    : options_(std::move(options)),
+      groups_(options_.groups),
+      samples_(metrics::NewCounter(options_.registry, "tacho_interop_samples_total",
+                                   {{"protocol", "push"}})),
+      known_groups_(metrics::NewGauge(options_.registry, "tacho_interop_push_groups")) {
+  TACHO_CHECK(options_.intake != nullptr);
+}
+
+void PushDoor::Start() {
+  thread_.Start("push-expiry", RepeatingThread::Priority::kBackground, kLookEvery,
+                [this] { EndDue(); });
+}
+
+void PushDoor::Stop() { thread_.Stop(); }
+
+std::vector<http::Route> PushDoor::Routes() {
+  std::vector<http::Route> routes;
+  for (const absl::string_view form : {"/", "@base64/"}) {
+    http::Route& route = routes.emplace_back();
+    route.path = absl::StrCat(kPushPath, form);
+    route.prefix = true;
+    route.methods = http::Methods::kPostPutDelete;
+    route.max_body = options_.max_request_bytes;
+    route.later = [this](http::HttpRequest request, http::ResponderPtr responder) {
+      Handle(request, responder);
+    };
+  }
+  return routes;
+}
+
+absl::StatusOr<PushedLines> PushDoor::ReadLines(const http::HttpRequest& request,
+                                                const storage::Labels& group,
+                                                int64_t time_ns) const {
+  const absl::string_view type = request.Header("content-type");
+  if (absl::StrContains(absl::AsciiStrToLower(type), "protobuf")) {
+    return WrongPushForm(
+        "Content-Type: pushes in protobuf are not taken; push the Prometheus text format or "
+        "OpenMetrics");
+  }
+  const absl::string_view encoding = request.Header("content-encoding");
+  if (encoding.empty() || absl::EqualsIgnoreCase(encoding, "identity")) {
+    return ReadPushedLines(request.body, IsOpenMetricsType(type), group, time_ns);
+  }
+  if (!absl::EqualsIgnoreCase(encoding, "gzip")) {
+    return WrongPushForm("Content-Encoding: gzip, or none, is taken here");
+  }
+  TACHO_ASSIGN_OR_RETURN(const std::string body,
+                         UnpackGzip(request.body, options_.max_request_bytes));
+  return ReadPushedLines(body, IsOpenMetricsType(type), group, time_ns);
+}
+
+void PushDoor::Handle(const http::HttpRequest& request, const http::ResponderPtr& responder) {
+  const auto caller = http::AdmitRequest(options_.guard, request, security::Role::kWrite);
+  if (!caller.ok()) return responder->Answer(http::CallerRefusal(caller.status()));
+  const auto refuse = [&](const absl::Status& status) { responder->Answer(PushRefusal(status)); };
+  if (IsOfOtherSite(request)) {
+    return refuse(
+        errors::ErrorOf(errors::Failure::kForbidden, "pages of other sites may not push"));
+  }
+  if (const auto open = options_.intake->CheckOpen(); !open.ok()) return refuse(open);
+  const auto group = ReadPushPath(request.path);
+  if (!group.ok()) return refuse(group.status());
+  const PushChange change = ChangeOf(request.method);
+  const int64_t now_ns = absl::ToUnixNanos(options_.now());
+  auto lines = std::make_shared<PushedLines>();
+  if (change != PushChange::kEnd) {
+    auto read = ReadLines(request, *group, now_ns);
+    if (!read.ok()) return refuse(read.status());
+    *lines = *std::move(read);
+  }
+  auto plan_or = groups_.Begin(*group, change, lines->series, now_ns);
+  if (!plan_or.ok()) return refuse(plan_or.status());
+  const auto plan = std::make_shared<const PushPlan>(*std::move(plan_or));
+  for (ForeignSample& sample : lines->write.samples) sample.time_ns = plan->time_ns;
+  lines->write.ends_at_once = true;
+  // Before this push, because a label without a value makes another key of the same series.
+  if (auto added = AddEnds(plan->ended, plan->time_ns - 1, &lines->write); !added.ok()) {
+    return refuse(added);
+  }
+  options_.intake->Write(
+      lines->write, SenderName("push", caller->rights(), request.credentials.peer),
+      caller->rights_ptr(), [this, plan, lines, responder](const WriteOutcome& outcome) {
+        samples_.Increment(static_cast<double>(outcome.stored));
+        if (outcome.status.ok()) groups_.Settled(*plan, lines->series, options_.monotonic());
+        known_groups_.Set(static_cast<double>(groups_.size()));
+        responder->Answer(PushAnswer(plan->change, outcome));
+      });
+}
+
+void PushDoor::EndDue() {
+  if (!options_.intake->CheckOpen().ok()) return;  // It looks again soon.
+  const absl::Time now = options_.monotonic();
+  for (PushPlan& due : groups_.Due(now, absl::ToUnixNanos(options_.now()))) {
+    ForeignWrite write;
+    write.ends_at_once = true;
+    // What is too much for one write ends by its silence.
+    AddEnds(due.ended, due.time_ns - 1, &write).IgnoreError();
+    const auto plan = std::make_shared<const PushPlan>(std::move(due));
+    options_.intake->Write(write, "push:expiry", security::Rights::Everything(),
+                           [this, plan](const WriteOutcome& outcome) {
+                             samples_.Increment(static_cast<double>(outcome.stored));
+                             if (!outcome.status.ok()) return;
+                             groups_.Settled(*plan, {}, options_.monotonic());
+                             known_groups_.Set(static_cast<double>(groups_.size()));
+                           });
+  }
+}
+
+}  // namespace tacho::server::interop
