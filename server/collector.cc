@@ -46,6 +46,7 @@
 #include "server/process/grpc_transport.h"
 #include "server/process/reloadable.h"
 #include "server/process/reloader.h"
+#include "server/promread/explore_door.h"
 #include "server/promread/remote_read_door.h"
 #include "server/query/query_service.h"
 #include "server/security/grpc_caller.h"
@@ -144,6 +145,7 @@ class Collector::Parts {
   std::unique_ptr<query::QueryService> query_;
   std::unique_ptr<TensorBoardService> tensorboard_;
   std::unique_ptr<promread::RemoteReadDoor> remote_read_;
+  std::unique_ptr<promread::ExploreDoor> explore_;
   std::unique_ptr<marks::MarksService> marks_;
   std::unique_ptr<goodput::GoodputBoard> goodput_;
   std::unique_ptr<view::ViewService> view_;
@@ -346,6 +348,7 @@ void Collector::Parts::MakeServices() {
   query_ = std::make_unique<query::QueryService>(std::move(query));
   tensorboard_ = std::make_unique<TensorBoardService>(query_.get());
   remote_read_ = std::make_unique<promread::RemoteReadDoor>(query_.get(), Guard());
+  explore_ = std::make_unique<promread::ExploreDoor>(query_.get(), Guard(), TACHO_VERSION);
   marks_ = std::make_unique<marks::MarksService>(
       marks::MarksServiceOptions{store_.get(), security_->access(), world_.log});
   reloader_.Add(query_.get());
@@ -430,6 +433,7 @@ absl::Status Collector::Parts::StartHttp() {
   TACHO_RETURN_IF_ERROR(AddPage(guard, &options));
   doors_->AddRoutes(&options.routes);
   for (http::Route& route : remote_read_->Routes()) options.routes.push_back(std::move(route));
+  for (http::Route& route : explore_->Routes()) options.routes.push_back(std::move(route));
   auto http = http::HttpServer::Start(std::move(options));
   if (!http.ok()) {
     return absl::Status(http.status().code(),

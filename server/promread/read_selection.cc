@@ -16,13 +16,6 @@
 namespace tacho::server::promread {
 namespace {
 
-absl::Status TooManySeries(uint64_t limit) {
-  return errors::ErrorOf(
-      errors::Failure::kTooLarge,
-      absl::StrCat("the query selects more than ", limit, " series (query.max_series, and ",
-                   kMaxReadSeries, " at most): name a job, a metric or labels"));
-}
-
 // Whether the matchers on one label all take this value.
 bool TakesValue(const std::vector<storage::Matcher>& matchers, absl::string_view label,
                 absl::string_view value) {
@@ -77,17 +70,10 @@ absl::StatusOr<std::optional<storage::Selector>> SelectorOf(const SelectionWorld
   return selector;
 }
 
-absl::Status AddSeriesOf(const SelectionWorld& world, const ReadQuery& query,
-                         const std::string& job, const TimeSpan& span,
-                         std::vector<SelectedSeries>* selected) {
-  TACHO_ASSIGN_OR_RETURN(const auto all, world.store.Attempts(job));
-  std::vector<uint32_t> attempts;
-  for (const storage::AttemptInfo& info : all) {
-    if (HasRowsIn(info.extent, span) &&
-        TakesValue(query.matchers, "attempt", absl::StrCat(info.attempt))) {
-      attempts.push_back(info.attempt);
-    }
-  }
+absl::Status VisitSeriesOf(const SelectionWorld& world, const ReadQuery& query,
+                           const std::string& job,
+                           absl::FunctionRef<absl::Status(SelectedSeries)> visit) {
+  TACHO_ASSIGN_OR_RETURN(const auto attempts, SelectedAttempts(world, query, job));
   if (attempts.empty()) return absl::OkStatus();
   auto selector = SelectorOf(world, query, job);
   if (absl::IsNotFound(selector.status())) return absl::OkStatus();  // Dropped since.
@@ -99,8 +85,7 @@ absl::Status AddSeriesOf(const SelectionWorld& world, const ReadQuery& query,
     for (const uint32_t attempt : attempts) {
       LabelList labels = LabelsOf(*series, attempt);
       if (!MatchesAll(query.matchers, labels)) continue;
-      if (selected->size() == world.max_series) return TooManySeries(world.max_series);
-      selected->push_back({series, attempt, std::move(labels)});
+      TACHO_RETURN_IF_ERROR(visit({series, attempt, std::move(labels)}));
     }
   }
   return absl::OkStatus();
@@ -108,15 +93,51 @@ absl::Status AddSeriesOf(const SelectionWorld& world, const ReadQuery& query,
 
 }  // namespace
 
+absl::Status TooManySeries(uint64_t limit) {
+  return errors::ErrorOf(
+      errors::Failure::kTooLarge,
+      absl::StrCat("the query selects more than ", limit, " series (query.max_series, and ",
+                   kMaxReadSeries, " at most): name a job, a metric or labels"));
+}
+
+std::vector<std::string> SelectedJobs(const SelectionWorld& world, const ReadQuery& query) {
+  const TimeSpan span = TimeSpanOf(query);
+  if (span.begin_ns >= span.end_ns) return {};
+  return JobsOf(world, query, span);
+}
+
+absl::StatusOr<std::vector<uint32_t>> SelectedAttempts(const SelectionWorld& world,
+                                                       const ReadQuery& query,
+                                                       const std::string& job) {
+  TACHO_ASSIGN_OR_RETURN(const auto all, world.store.Attempts(job));
+  const TimeSpan span = TimeSpanOf(query);
+  std::vector<uint32_t> attempts;
+  for (const storage::AttemptInfo& info : all) {
+    if (HasRowsIn(info.extent, span) &&
+        TakesValue(query.matchers, "attempt", absl::StrCat(info.attempt))) {
+      attempts.push_back(info.attempt);
+    }
+  }
+  return attempts;
+}
+
+absl::Status VisitSeries(const SelectionWorld& world, const ReadQuery& query,
+                         absl::FunctionRef<absl::Status(SelectedSeries)> visit) {
+  for (const std::string& job : SelectedJobs(world, query)) {
+    TACHO_RETURN_IF_ERROR(world.control.Check());
+    TACHO_RETURN_IF_ERROR(VisitSeriesOf(world, query, job, visit));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<SelectedSeries>> SelectSeries(const SelectionWorld& world,
                                                          const ReadQuery& query) {
   std::vector<SelectedSeries> selected;
-  const TimeSpan span = TimeSpanOf(query);
-  if (span.begin_ns >= span.end_ns) return selected;
-  for (const std::string& job : JobsOf(world, query, span)) {
-    TACHO_RETURN_IF_ERROR(world.control.Check());
-    TACHO_RETURN_IF_ERROR(AddSeriesOf(world, query, job, span, &selected));
-  }
+  TACHO_RETURN_IF_ERROR(VisitSeries(world, query, [&](SelectedSeries one) {
+    if (selected.size() == world.max_series) return TooManySeries(world.max_series);
+    selected.push_back(std::move(one));
+    return absl::OkStatus();
+  }));
   std::sort(selected.begin(), selected.end(),
             [](const auto& a, const auto& b) { return a.labels < b.labels; });
   return selected;

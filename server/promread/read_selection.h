@@ -3,8 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/promread/read_request.h"
 #include "server/promread/series_labels.h"
@@ -39,5 +42,22 @@ struct SelectionWorld {
 //   others                          as QueryControl::Check() and as storage has it.
 absl::StatusOr<std::vector<SelectedSeries>> SelectSeries(const SelectionWorld& world,
                                                          const ReadQuery& query);
+
+// The same series, one after the other and in no order, until `visit` fails: nothing is held. Here
+// max_series bounds those of one job.
+absl::Status VisitSeries(const SelectionWorld& world, const ReadQuery& query,
+                         absl::FunctionRef<absl::Status(SelectedSeries)> visit);
+
+// RESOURCE_EXHAUSTED (TOO_LARGE), which says how to narrow a query of more than `limit` series.
+absl::Status TooManySeries(uint64_t limit);
+
+// The jobs that `rights` include and that may have rows in the query's time, by name. Matchers on
+// other labels than "job" are not looked at.
+std::vector<std::string> SelectedJobs(const SelectionWorld& world, const ReadQuery& query);
+
+// The attempts of a job with rows in the query's time, ascending; none if there is no such job.
+absl::StatusOr<std::vector<uint32_t>> SelectedAttempts(const SelectionWorld& world,
+                                                       const ReadQuery& query,
+                                                       const std::string& job);
 
 }  // namespace tacho::server::promread

@@ -1,0 +1,204 @@
+#include "server/promread/explore_door.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "proto/base/clock.h"
+#include "proto/base/json_text.h"
+#include "proto/base/status_macros.h"
+#include "server/errors/error_table.h"
+#include "server/promread/explore_answer.h"
+#include "server/promread/explore_request.h"
+
+namespace tacho::server::promread {
+namespace {
+
+constexpr char kExploreMethod[] = "prometheus.Explore";
+constexpr absl::string_view kApi = "/api/v1/";
+constexpr absl::string_view kLabel = "label/";
+constexpr absl::string_view kValues = "/values";
+constexpr char kJson[] = "application/json";
+constexpr absl::string_view kNoPromql =
+    "the collector computes no PromQL: ask a Prometheus that reads from here by remote read, see "
+    "docs/interop.md#prometheus-reads-history";
+
+bool NeedsPromql(absl::string_view path) {
+  return path == "/api/v1/query" || path == "/api/v1/query_range" ||
+         path == "/api/v1/query_exemplars";
+}
+
+struct Kind {
+  int status;
+  absl::string_view name;  // errorType.
+};
+
+// web/api/v1/api.go: respondError().
+Kind KindOf(const absl::Status& status, bool timed_out) {
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+      return {400, "bad_data"};
+    case absl::StatusCode::kUnauthenticated:
+      return {401, "unauthorized"};
+    case absl::StatusCode::kPermissionDenied:
+      return {403, "forbidden"};
+    case absl::StatusCode::kNotFound:
+      return {404, "not_found"};
+    case absl::StatusCode::kResourceExhausted:
+      return timed_out ? Kind{503, "timeout"} : Kind{422, "execution"};
+    case absl::StatusCode::kUnimplemented:
+      return {422, "execution"};
+    case absl::StatusCode::kCancelled:
+      return {499, "canceled"};
+    case absl::StatusCode::kUnavailable:
+      return {503, "unavailable"};
+    default:
+      return {500, "internal"};
+  }
+}
+
+// `response` has the headers of the refusal: challenges, Retry-After.
+http::HttpResponse Refusal(http::HttpResponse response, const absl::Status& status,
+                           bool timed_out = false) {
+  const Kind kind = KindOf(status, timed_out);
+  response.status = kind.status;
+  response.content_type = kJson;
+  response.body = absl::StrCat("{\"status\":\"error\",\"errorType\":\"", kind.name,
+                               "\",\"error\":", JsonString(status.message()), "}");
+  return response;
+}
+
+http::HttpResponse Success(const ExploreAnswer& answer) {
+  std::string body = absl::StrCat("{\"status\":\"success\",\"data\":", answer.data);
+  if (!answer.warnings.empty()) {
+    absl::StrAppend(&body, ",\"warnings\":[",
+                    absl::StrJoin(answer.warnings, ",",
+                                  [](std::string* out, const std::string& warning) {
+                                    out->append(JsonString(warning));
+                                  }),
+                    "]");
+  }
+  body.push_back('}');
+  return {.content_type = kJson, .body = std::move(body)};
+}
+
+ExploreAnswer BuildInfo(absl::string_view version) {
+  return {.data = absl::StrCat("{\"version\":", JsonString(version),
+                               ",\"revision\":\"\",\"branch\":\"\",\"buildUser\":\"\","
+                               "\"buildDate\":\"\",\"goVersion\":\"\"}")};
+}
+
+}  // namespace
+
+// One request, from its worker to its answer.
+class ExploreDoor::Call {
+ public:
+  Call(ExploreDoor* door, security::RightsPtr rights, http::HttpRequest request,
+       http::ResponderPtr responder)
+      : door_(door),
+        limits_(door->queries_->limits()),
+        rights_(std::move(rights)),
+        request_(std::move(request)),
+        responder_(std::move(responder)),
+        control_(absl::Nanoseconds(limits_.timeout()), MonotonicNow, &door->queries_->draining()) {}
+
+  query::QueryService::Asked asked() const {
+    return {.method = kExploreMethod,
+            .rights = rights_.get(),
+            .control = &control_,
+            .peer = request_.credentials.peer};
+  }
+  void Cancel() { control_.Cancel(); }
+
+  // On a worker.
+  absl::Status Work() {
+    TACHO_ASSIGN_OR_RETURN(answer_, Answer());
+    return absl::OkStatus();
+  }
+
+  void Finish(const absl::Status& status) {
+    if (status.ok()) return responder_->Answer(Success(answer_));
+    const bool timed_out = MonotonicNow() >= control_.deadline();
+    responder_->Answer(
+        Refusal(http::ErrorResponse(status, door_->queries_->NextSpread()), status, timed_out));
+  }
+
+ private:
+  absl::StatusOr<ExploreAnswer> Answer() const {
+    absl::string_view what = request_.path;
+    what.remove_prefix(std::min(what.size(), kApi.size()));
+    TACHO_ASSIGN_OR_RETURN(const ExploreRequest asked, ReadExploreRequest(request_));
+    const SelectionWorld world = {*door_->queries_->options().store, *rights_, control_,
+                                  std::min<uint64_t>(limits_.max_series(), kMaxReadSeries)};
+    if (what == "labels") return ListLabelNames(world, asked);
+    if (what == "series") return ListSeries(world, asked);
+    if (what == "metadata") return ListMetadata(world, asked);
+    if (what == "status/buildinfo") return BuildInfo(door_->version_);
+    if (what == "status/tsdb") return DescribeStore(world, asked);
+    if (absl::StartsWith(what, kLabel) && absl::EndsWith(what, kValues) &&
+        what.size() > kLabel.size() + kValues.size()) {
+      what.remove_prefix(kLabel.size());
+      what.remove_suffix(kValues.size());
+      return ListLabelValues(world, asked, std::string(what));
+    }
+    return errors::ErrorOf(errors::Failure::kNotFound,
+                           "there is no such page: the values of a label are at "
+                           "/api/v1/label/NAME/values");
+  }
+
+  ExploreDoor* const door_;
+  const config::v1::Collector::Query limits_;
+  const security::RightsPtr rights_;
+  const http::HttpRequest request_;
+  const http::ResponderPtr responder_;
+  query::QueryControl control_;
+  ExploreAnswer answer_;
+};
+
+ExploreDoor::ExploreDoor(query::QueryService* queries, http::HttpGuard guard, std::string version)
+    : queries_(queries), guard_(guard), version_(std::move(version)) {}
+
+std::vector<http::Route> ExploreDoor::Routes() {
+  std::vector<http::Route> routes;
+  for (const absl::string_view what : {"labels", "label/", "series", "metadata", "status/buildinfo",
+                                       "status/tsdb", "query", "query_range", "query_exemplars"}) {
+    http::Route route;
+    route.path = absl::StrCat(kApi, what);
+    route.prefix = what == kLabel;
+    route.methods = http::Methods::kGetAndPost;
+    route.max_body = kMaxFormBytes;
+    route.later = [this](http::HttpRequest request, http::ResponderPtr responder) {
+      Handle(std::move(request), responder);
+    };
+    routes.push_back(std::move(route));
+  }
+  return routes;
+}
+
+void ExploreDoor::Handle(http::HttpRequest request, const http::ResponderPtr& responder) {
+  const auto caller = http::AdmitRequest(guard_, request, security::Role::kRead);
+  if (!caller.ok()) {
+    queries_->CountAnswer(kExploreMethod, caller.status());
+    return responder->Answer(Refusal(http::CallerRefusal(caller.status()), caller.status()));
+  }
+  if (NeedsPromql(request.path)) {
+    // A dashboard that asks for this asks often, so that it takes no worker.
+    const absl::Status status = errors::ErrorOf(errors::Failure::kUnsupported, kNoPromql);
+    queries_->CountAnswer(kExploreMethod, status);
+    return responder->Answer(Refusal({}, status));
+  }
+  const auto call =
+      std::make_shared<Call>(this, caller->rights_ptr(), std::move(request), responder);
+  responder->OnGone([weak = std::weak_ptr<Call>(call)] {
+    if (const auto alive = weak.lock(); alive != nullptr) alive->Cancel();
+  });
+  const absl::Status taken = queries_->RunOnWorker(
+      call->asked(), [call](const auto&) { return call->Work(); },
+      [call](const absl::Status& status) { call->Finish(status); });
+  if (!taken.ok()) call->Finish(taken);
+}
+
+}  // namespace tacho::server::promread
