@@ -7,8 +7,8 @@
 #include "proto/base/check.h"
 #include "proto/base/json_text.h"
 #include "server/errors/error_table.h"
-#include "server/interop/influx_lines.h"
-#include "server/interop/packed_body.h"
+#include "server/interop/formats/influx_lines.h"
+#include "server/interop/formats/packed_body.h"
 #include "server/metrics/metric_families.h"
 
 namespace tacho::server::interop {

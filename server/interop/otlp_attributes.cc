@@ -6,8 +6,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/interop/foreign_write.h"
-#include "server/interop/native_histogram.h"
+#include "server/interop/formats/foreign_write.h"
+#include "server/interop/formats/native_histogram.h"
 
 namespace tacho::server::interop {
 namespace {

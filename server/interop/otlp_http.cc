@@ -10,7 +10,7 @@
 #include "proto/base/json_text.h"
 #include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
-#include "server/interop/packed_body.h"
+#include "server/interop/formats/packed_body.h"
 #include "server/security/grpc_caller.h"
 
 namespace tacho::server::interop {

@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/stale_marker.h"
 #include "proto/base/status_macros.h"
-#include "server/interop/label_mapping.h"
-#include "server/interop/native_histogram.h"
+#include "server/interop/formats/label_mapping.h"
+#include "server/interop/formats/native_histogram.h"
 #include "server/interop/otlp_attributes.h"
 
 namespace tacho::server::interop {

@@ -20,7 +20,7 @@
 #include "absl/status/statusor.h"
 #include "interop/otlp_metrics_service.pb.h"
 #include "server/interop/delta_sums.h"
-#include "server/interop/foreign_write.h"
+#include "server/interop/formats/foreign_write.h"
 
 namespace tacho::server::interop {
 

@@ -12,7 +12,7 @@
 #include "proto/base/status_macros.h"
 #include "proto/exposition/exposition.h"
 #include "server/errors/error_table.h"
-#include "server/interop/packed_body.h"
+#include "server/interop/formats/packed_body.h"
 #include "server/metrics/metric_families.h"
 
 namespace tacho::server::interop {

@@ -18,7 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/interop/push_request.h"
+#include "server/interop/formats/push_request.h"
 
 namespace tacho::server::interop {
 

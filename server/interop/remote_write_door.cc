@@ -8,8 +8,8 @@
 #include "absl/strings/str_split.h"
 #include "proto/base/check.h"
 #include "server/errors/error_table.h"
-#include "server/interop/packed_body.h"
-#include "server/interop/prometheus_write.h"
+#include "server/interop/formats/packed_body.h"
+#include "server/interop/formats/prometheus_write.h"
 #include "server/metrics/metric_families.h"
 
 namespace tacho::server::interop {

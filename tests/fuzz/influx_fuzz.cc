@@ -7,9 +7,9 @@
 #include <string>
 
 #include "proto/base/check.h"
-#include "server/interop/influx_lines.h"
-#include "server/interop/label_mapping.h"
-#include "server/interop/packed_body.h"
+#include "server/interop/formats/influx_lines.h"
+#include "server/interop/formats/label_mapping.h"
+#include "server/interop/formats/packed_body.h"
 
 namespace interop = tacho::server::interop;
 

@@ -6,8 +6,8 @@
 
 #include "absl/strings/string_view.h"
 #include "proto/base/check.h"
+#include "server/interop/formats/packed_body.h"
 #include "server/interop/otlp_metrics.h"
-#include "server/interop/packed_body.h"
 
 namespace interop = tacho::server::interop;
 

@@ -6,8 +6,8 @@
 
 #include "proto/base/check.h"
 #include "proto/base/utf8.h"
+#include "server/interop/formats/packed_body.h"
 #include "server/interop/otlp_logs.h"
-#include "server/interop/packed_body.h"
 
 namespace interop = tacho::server::interop;
 

@@ -8,9 +8,9 @@
 #include "absl/container/flat_hash_set.h"
 #include "proto/base/check.h"
 #include "proto/base/utf8.h"
-#include "server/interop/label_template.h"
+#include "server/interop/formats/label_template.h"
+#include "server/interop/formats/push_request.h"
 #include "server/interop/push_groups.h"
-#include "server/interop/push_request.h"
 
 namespace interop = tacho::server::interop;
 

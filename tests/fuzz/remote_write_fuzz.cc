@@ -6,9 +6,9 @@
 #include <string>
 
 #include "proto/base/check.h"
-#include "server/interop/label_mapping.h"
-#include "server/interop/packed_body.h"
-#include "server/interop/prometheus_write.h"
+#include "server/interop/formats/label_mapping.h"
+#include "server/interop/formats/packed_body.h"
+#include "server/interop/formats/prometheus_write.h"
 
 namespace interop = tacho::server::interop;
 

@@ -1,6 +1,6 @@
 // The rules of the specifications that a receiver has to keep; what it answers is in
 // remote_write_door_test.cc.
-#include "server/interop/prometheus_write.h"
+#include "server/interop/formats/prometheus_write.h"
 
 #include <bit>
 

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "re2/re2.h"
-#include "server/interop/label_template.h"
+#include "server/interop/formats/label_template.h"
 #include "storage/model/series.h"
 #include "tacho/config/v1/interop.pb.h"
 

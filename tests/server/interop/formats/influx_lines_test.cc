@@ -1,6 +1,6 @@
 // The examples with backslashes are those of InfluxDB's reference of the line protocol
 // (https://docs.influxdata.com/influxdb/v2/reference/syntax/line-protocol/).
-#include "server/interop/influx_lines.h"
+#include "server/interop/formats/influx_lines.h"
 
 #include <cmath>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "server/interop/packed_body.h"
+#include "server/interop/formats/packed_body.h"
 
 #include <snappy.h>
 #include <zlib.h>

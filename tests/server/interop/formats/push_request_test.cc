@@ -1,4 +1,4 @@
-#include "server/interop/push_request.h"
+#include "server/interop/formats/push_request.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/stale_marker.h"
-#include "server/interop/label_mapping.h"
+#include "server/interop/formats/label_mapping.h"
 
 namespace tacho::server::interop {
 namespace {

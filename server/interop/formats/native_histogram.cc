@@ -1,7 +1,7 @@
 // A bucket i of schema n (-4 to 8) holds samples in (2^((i-1)*2^-n), 2^(i*2^-n)], the negative ones
 // mirrored; schema -53 has its bounds in custom_values. Spans say which buckets are there: each has
 // an offset from the end of the one before it, and a length (prompb/types.proto, BucketSpan).
-#include "server/interop/native_histogram.h"
+#include "server/interop/formats/native_histogram.h"
 
 #include <algorithm>
 #include <bit>
@@ -12,7 +12,7 @@
 #include "proto/base/stale_marker.h"
 #include "proto/base/status_macros.h"
 #include "server/aggregate/page_lines.h"
-#include "server/interop/wire_reader.h"
+#include "server/interop/formats/wire_reader.h"
 
 namespace tacho::server::interop {
 namespace {

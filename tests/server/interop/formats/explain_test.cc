@@ -1,4 +1,4 @@
-#include "server/interop/explain.h"
+#include "server/interop/formats/explain.h"
 
 #include <snappy.h>
 

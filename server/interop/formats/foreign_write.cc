@@ -1,11 +1,11 @@
-#include "server/interop/foreign_write.h"
+#include "server/interop/formats/foreign_write.h"
 
 #include <limits>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "server/errors/error_table.h"
-#include "server/interop/wire_reader.h"
+#include "server/interop/formats/wire_reader.h"
 
 namespace tacho::server::interop {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/interop/native_histogram.h"
+#include "server/interop/formats/native_histogram.h"
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-#include "server/interop/told_metrics.h"
+#include "server/interop/formats/told_metrics.h"
 
 #include <utility>
 

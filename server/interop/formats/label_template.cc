@@ -1,4 +1,4 @@
-#include "server/interop/label_template.h"
+#include "server/interop/formats/label_template.h"
 
 #include <algorithm>
 #include <utility>

@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "server/interop/told_metrics.h"
+#include "server/interop/formats/told_metrics.h"
 #include "storage/model/series.h"
 
 namespace tacho::server::interop {

@@ -1,4 +1,4 @@
-#include "server/interop/label_mapping.h"
+#include "server/interop/formats/label_mapping.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,6 +1,6 @@
 // Reads what a push has: the labels of its path, and the lines of its body, which become series
 // with one sample each. Everything is checked before anything is stored.
-#include "server/interop/push_request.h"
+#include "server/interop/formats/push_request.h"
 
 #include <algorithm>
 #include <utility>
@@ -17,7 +17,7 @@
 #include "proto/exposition/exposition.h"
 #include "proto/exposition/exposition_scanner.h"
 #include "server/errors/error_table.h"
-#include "server/interop/label_mapping.h"
+#include "server/interop/formats/label_mapping.h"
 
 namespace tacho::server::interop {
 namespace {

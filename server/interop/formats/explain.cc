@@ -1,11 +1,11 @@
-#include "server/interop/explain.h"
+#include "server/interop/formats/explain.h"
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
-#include "server/interop/label_mapping.h"
-#include "server/interop/packed_body.h"
-#include "server/interop/prometheus_write.h"
+#include "server/interop/formats/label_mapping.h"
+#include "server/interop/formats/packed_body.h"
+#include "server/interop/formats/prometheus_write.h"
 #include "server/limits/limit_text.h"
 
 namespace tacho::server::interop {

@@ -1,4 +1,4 @@
-#include "server/interop/prometheus_write.h"
+#include "server/interop/formats/prometheus_write.h"
 
 #include <string>
 #include <utility>
@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/stale_marker.h"
 #include "proto/base/status_macros.h"
-#include "server/interop/label_mapping.h"
-#include "server/interop/native_histogram.h"
-#include "server/interop/wire_reader.h"
+#include "server/interop/formats/label_mapping.h"
+#include "server/interop/formats/native_histogram.h"
+#include "server/interop/formats/wire_reader.h"
 
 namespace tacho::server::interop {
 namespace {

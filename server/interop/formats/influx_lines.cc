@@ -1,7 +1,7 @@
 // The text is cut into lines first, and then each line is read, so that what follows a bad line
 // does not depend on what is wrong with it. Both steps have the same rules for backslashes and
 // quotes: else a quoted text with a newline in it could smuggle in a line of its own.
-#include "server/interop/influx_lines.h"
+#include "server/interop/formats/influx_lines.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "proto/base/status_macros.h"
-#include "server/interop/label_mapping.h"
+#include "server/interop/formats/label_mapping.h"
 
 namespace tacho::server::interop {
 namespace {

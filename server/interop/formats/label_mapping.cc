@@ -1,4 +1,4 @@
-#include "server/interop/label_mapping.h"
+#include "server/interop/formats/label_mapping.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
-#include "server/interop/foreign_write.h"
+#include "server/interop/formats/foreign_write.h"
 
 namespace tacho::server::interop {
 namespace {

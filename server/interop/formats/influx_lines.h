@@ -23,7 +23,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "server/interop/foreign_write.h"
+#include "server/interop/formats/foreign_write.h"
 
 namespace tacho::server::interop {
 
