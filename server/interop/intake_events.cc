@@ -115,10 +115,10 @@ absl::Status Intake::EventsRequest::Admit(const LabelMapping& mapping,
     }
     problem = admitted.status();
   }
-  const std::string why(problem.message());
+  const absl::string_view why = problem.message();
   absl::MutexLock lock(&intake_.report_mutex_);
   intake_.report_.Refused("", v1::Reject::REASON_LABEL_INVALID, 1, foreign.event.kind(),
-                          [&why] { return why; });
+                          [why] { return std::string(why); });
   Refused(absl::StrCat("an event ", foreign.event.kind(), " breaks a rule: ", why));
   return absl::OkStatus();
 }

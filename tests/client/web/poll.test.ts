@@ -75,3 +75,44 @@ test('the answer to a call that was replaced is dropped', async () => {
   assert.equal(poller.data, 'new');
   poller.stop();
 });
+
+test('once others are answered again, what failed asks at once, unless the collector said when', async () => {
+  for (const [retryAfterMs, asks] of [[null, true], [60_000, false]] as const) {
+    let calls = 0;
+    let away = true;
+    const poller = new Poller<number>({
+      fetch: () => (++calls > 1 && away ? Promise.reject(new RpcError('unavailable', 'gone', 503, [], retryAfterMs)) : Promise.resolve(calls)),
+      everyMs: 60_000, changed: () => {}, visible: () => true, random: () => 0.01,
+    });
+    poller.start();
+    await until(() => poller.data === 1);
+    poller.reload();
+    await until(() => poller.error !== null);
+    away = false;
+    poller.answersAgain();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.equal(poller.error === null, asks);
+    poller.stop();
+  }
+});
+
+test('news does not put off what is to be tried again', async () => {
+  let calls = 0;
+  let away = true;
+  const poller = new Poller<number>({
+    fetch: () => (++calls > 1 && away ? Promise.reject(new RpcError('unavailable', 'gone')) : Promise.resolve(calls)),
+    everyMs: 60_000, calmMs: 60_000, changed: () => {}, visible: () => true, random: () => 0.05, streams: () => true,
+  });
+  poller.start();
+  await until(() => poller.data === 1);
+  poller.reload();
+  await until(() => poller.error !== null);
+  away = false;
+  const news = setInterval(() => poller.nudge(), 5);
+  try {
+    await until(() => poller.error === null);
+  } finally {
+    clearInterval(news);
+    poller.stop();
+  }
+});

@@ -42,6 +42,7 @@ export class Poller<T> {
   private due = false; // There is something new: see nudge().
   private dueMs = 0;
   private missed = false; // The stream was away.
+  private soon = false; // The timer is answersAgain()'s.
 
   constructor(private readonly options: PollerOptions<T>) {}
 
@@ -70,7 +71,10 @@ export class Poller<T> {
   nudge(afterMs = this.options.everyMs): void {
     this.due = true;
     this.dueMs = afterMs;
-    if (!this.call) this.plan(null);
+    if (this.call) return;
+    // News must not put off what is to be tried again: there may be some every second.
+    if (this.failures > 0 && this.timer !== null) this.answersAgain();
+    else this.plan(null);
   }
 
   // The page's stream is live, or no longer.
@@ -82,8 +86,23 @@ export class Poller<T> {
     // An answer that is on its way may be of before the stream.
     if (back) this.reload();
     else if (this.call) return;
+    else if (this.streams() && this.failures > 0 && this.timer !== null) this.answersAgain();
     else if (this.streams() && this.ageMs() > FRESH_MS) this.ask();
     else this.plan(null);
+  }
+
+  // Another call was answered, or the stream has news, after a failure. Tabs must not ask at one
+  // moment, and a collector that said when to come again is not asked before.
+  answersAgain(): void {
+    const away = this.error?.code === 'unavailable' && this.error.retryAfterMs === null;
+    if (!away || this.soon || this.call || this.ended || this.resting()) return;
+    this.soon = true;
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      this.timer = null;
+      this.soon = false;
+      if (!this.resting()) this.ask();
+    }, 1000 * (this.options.random ?? Math.random)());
   }
 
   stale(): boolean {
@@ -121,7 +140,7 @@ export class Poller<T> {
   private ask(): void {
     if (this.timer !== null) clearTimeout(this.timer);
     this.timer = null;
-    this.due = false;
+    this.due = this.soon = false;
     if (this.ended) return;
     const call = new AbortController();
     this.call = call;
@@ -156,6 +175,7 @@ export class Poller<T> {
   }
 
   private plan(retryAfterMs: number | null): void {
+    if (this.soon) return;
     // Asking again cannot help: a wrong token, a request that is not understood.
     const hopeless = this.error && ['unauthenticated', 'permission_denied', 'invalid_argument', 'unimplemented'].includes(this.error.code);
     const every = this.pace();
@@ -199,10 +219,13 @@ export function usePoll<T>(key: string, fetch: (signal: AbortSignal) => Promise<
     };
     document.addEventListener('visibilitychange', wake);
     let paused = live.paused;
+    let failing = live.failing !== '';
     const resume = (): void => {
-      const was = paused;
+      const [wasPaused, wasFailing] = [paused, failing];
       paused = live.paused;
-      if (was && !paused) wake();
+      failing = live.failing !== '';
+      if (wasPaused && !paused) wake();
+      if (wasFailing && !failing) mine.answersAgain();
     };
     const off = [live.on(resume), auth.on(signedIn), feed.on(() => mine.turned())];
     mine.start();

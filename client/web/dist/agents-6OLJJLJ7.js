@@ -1,1 +1,0 @@
-import{a,b,c,d,e,f}from"./chunk-N4YKGGF3.js";import"./chunk-J7HLCC7M.js";import"./chunk-USP3FD35.js";import"./chunk-XXN6OMI6.js";import"./chunk-2BYU65KC.js";import"./chunk-3CYRFTZS.js";export{c as AgentSign,f as Agents,e as Remarks,d as failureText,a as fetchAgents,b as useAgents};

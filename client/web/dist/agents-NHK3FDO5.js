@@ -1,0 +1,1 @@
+import{a,b,c,d,e,f}from"./chunk-BMXTS34J.js";import"./chunk-J7HLCC7M.js";import"./chunk-P5JFVSGQ.js";import"./chunk-4YVA3X7S.js";import"./chunk-PW6Y4A5B.js";import"./chunk-XD3TUXMR.js";export{c as AgentSign,f as Agents,e as Remarks,d as failureText,a as fetchAgents,b as useAgents};

@@ -1,1 +1,0 @@
-import{f as a,g as b,h as c,i as d}from"./chunk-3RXLCUYX.js";import"./chunk-RT5MQR3L.js";import"./chunk-L2PMCXCV.js";import"./chunk-44PL5OOK.js";import"./chunk-J7HLCC7M.js";import"./chunk-USP3FD35.js";import"./chunk-XXN6OMI6.js";import"./chunk-2BYU65KC.js";import"./chunk-3CYRFTZS.js";export{d as Hosts,a as hostMetricChoice,b as hostsRequest,c as worstHosts};
