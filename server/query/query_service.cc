@@ -20,6 +20,7 @@
 #include "server/query/lists/event_listing.h"
 #include "server/query/lists/export_query.h"
 #include "server/query/lists/first_non_finite.h"
+#include "server/query/lists/forecast_query.h"
 #include "server/query/lists/goodput_query.h"
 #include "server/query/lists/job_detail.h"
 #include "server/query/lists/job_listing.h"
@@ -267,6 +268,17 @@ grpc::ServerUnaryReactor* QueryService::Goodput(grpc::CallbackServerContext* con
                 [this, request, response](const security::Rights&, const QueryControl& control) {
                   return GetGoodput(*options_.store, *request, *signals(), options_.now(), control,
                                     response, options_.reports);
+                });
+}
+
+grpc::ServerUnaryReactor* QueryService::Forecast(grpc::CallbackServerContext* context,
+                                                 const v1::ForecastRequest* request,
+                                                 v1::ForecastResponse* response) {
+  const Scope scope = {&request->job(), "job"};
+  return Answer("Forecast", context, scope,
+                [this, request, response](const security::Rights&, const QueryControl& control) {
+                  return GetForecast(*options_.store, *request, *signals(), limits().max_series(),
+                                     options_.now(), control, response);
                 });
 }
 

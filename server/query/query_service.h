@@ -87,6 +87,9 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
   grpc::ServerUnaryReactor* Goodput(grpc::CallbackServerContext* context,
                                     const v1::GoodputRequest* request,
                                     v1::GoodputResponse* response) override;
+  grpc::ServerUnaryReactor* Forecast(grpc::CallbackServerContext* context,
+                                     const v1::ForecastRequest* request,
+                                     v1::ForecastResponse* response) override;
   grpc::ServerWriteReactor<v1::ListSeriesResponse>* ListSeries(
       grpc::CallbackServerContext* context, const v1::ListSeriesRequest* request) override;
   grpc::ServerWriteReactor<v1::RangeResponse>* Range(grpc::CallbackServerContext* context,

@@ -190,6 +190,10 @@ absl::StatusOr<v1::GoodputResponse> QueryClient::Goodput(const v1::GoodputReques
   return calls_->Call(&v1::Query::Stub::Goodput, request);
 }
 
+absl::StatusOr<v1::ForecastResponse> QueryClient::Forecast(const v1::ForecastRequest& request) {
+  return calls_->Call(&v1::Query::Stub::Forecast, request);
+}
+
 absl::StatusOr<v1::CardinalityResponse> QueryClient::Cardinality(
     const v1::CardinalityRequest& request) {
   return calls_->Call(&v1::Query::Stub::Cardinality, request);

@@ -41,6 +41,7 @@ class QueryClient {
       const v1::FirstNonFiniteRequest& request);
   absl::StatusOr<std::vector<v1::Integral>> Integrate(const v1::IntegrateRequest& request);
   absl::StatusOr<v1::GoodputResponse> Goodput(const v1::GoodputRequest& request);
+  absl::StatusOr<v1::ForecastResponse> Forecast(const v1::ForecastRequest& request);
   absl::StatusOr<v1::CardinalityResponse> Cardinality(const v1::CardinalityRequest& request);
   absl::StatusOr<v1::ConditionsResponse> Conditions(const v1::ConditionsRequest& request);
   // The conditions of one job, the most severe first. nullopt if nothing judges it or the call

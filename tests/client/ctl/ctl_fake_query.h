@@ -43,6 +43,7 @@ class FakeQuery : public v1::Query::Service {
   v1::ListSeriesResponse series;
   v1::CardinalityResponse cardinality;
   v1::GoodputResponse goodput;
+  v1::ForecastResponse forecast;
   v1::FleetResponse fleet;
   std::string page_url;
   v1::IntegrateResponse integrals;
@@ -73,6 +74,7 @@ class FakeQuery : public v1::Query::Service {
   std::vector<v1::WatchRequest> watch_requests;
   v1::CardinalityRequest cardinality_request;
   v1::GoodputRequest goodput_request;
+  v1::ForecastRequest forecast_request;
   v1::FleetRequest fleet_request;
   v1::ConditionsRequest conditions_request;
   std::vector<v1::WatchConditionsRequest> condition_watch_requests;
@@ -101,6 +103,14 @@ class FakeQuery : public v1::Query::Service {
     Note(*context);
     goodput_request = *request;
     *response = goodput;
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Forecast(grpc::ServerContext* context, const v1::ForecastRequest* request,
+                        v1::ForecastResponse* response) override {
+    Note(*context);
+    forecast_request = *request;
+    *response = forecast;
     return grpc::Status::OK;
   }
 
