@@ -44,6 +44,18 @@ TEST(EndForecastTest, CheckpointsAndTimeDownAreExpectedToComeAgain) {
   EXPECT_NEAR(SecondsAfter(now, end->likely_ns), 2400 * 1.5, 60);
 }
 
+TEST(EndForecastTest, OnePauseIsNotExpectedInEveryStretch) {
+  Progress progress;
+  int64_t now = kBegin;
+  for (int64_t step = 0; step <= 2400; ++step) {
+    now += kSecond + (step == 2390 ? 1200 * kSecond : 0);
+    progress.Add(now, step);
+  }
+  const auto end = ForecastEnd(progress.Take(), 4800, now);
+  ASSERT_TRUE(end.ok());
+  EXPECT_NEAR(SecondsAfter(now, end->likely_ns), 4800, 50);  // 1,200 s in each 12 stretches.
+}
+
 TEST(EndForecastTest, TheBandHoldsTheEndOfUnevenJobsAboutAsOftenAsItSays) {
   int inside = 0;
   for (uint32_t seed = 0; seed < 100; ++seed) {

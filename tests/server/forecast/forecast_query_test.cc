@@ -83,6 +83,7 @@ TEST_F(ForecastQueryTest, StepsThatWereRunAgainCountOnce) {
   EXPECT_EQ(answer.newest_step(), 1199);
   ASSERT_TRUE(answer.has_value());
   EXPECT_LT(answer.value().now(), 2);
+  EXPECT_NEAR(answer.value().likely(), 1 + 4 * std::pow(2400, -0.5), 0.05);
   // 200 steps took 200 s, 1,000 s are lost and 800 s down, and 1,000 steps took 1,000 s.
   ASSERT_TRUE(answer.has_end());
   EXPECT_GT(answer.end().latest_unix_ns() - kTestBase, 4200 * kTestSecond);
