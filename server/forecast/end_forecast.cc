@@ -110,6 +110,10 @@ absl::StatusOr<EndForecast> ForecastEnd(const std::vector<ProgressPoint>& points
   const double half = kDeviations * left * std::sqrt(chance * chance + drift * drift);
   const double likely = left * newer;
   const int64_t base = BaseOf(points, now_ns);
+  if (TimeAfter(base, likely) == std::numeric_limits<int64_t>::max()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("at this pace step ", last_step, " comes after the year 2262"));
+  }
   return EndForecast{
       .likely_ns = TimeAfter(base, likely),
       // Nothing is faster than the fastest stretch.

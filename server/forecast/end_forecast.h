@@ -49,6 +49,7 @@ inline constexpr size_t kLeastProgressPoints = 10;
 
 // `points` ascend in both. `last_step` is the step after which the job ends.
 //   FAILED_PRECONDITION  the job has not done enough steps; the text says how many are missing.
+//                        Or the end lies behind all times that there are.
 //   OUT_OF_RANGE         the last step is recorded already.
 absl::StatusOr<EndForecast> ForecastEnd(const std::vector<ProgressPoint>& points, int64_t last_step,
                                         int64_t now_ns);
