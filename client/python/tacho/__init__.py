@@ -37,6 +37,7 @@ _HOMES = {
     "tacho._run": ("Run",),
     "tacho._step": ("Step",),
     "tacho._values": ("fetch",),
+    "tacho._input": ("InputProfile", "input_stage", "profile_input"),
     "tacho.config": ("Config",),
     "tacho.records": (
         "Attempt", "ComparedMetric", "Comparison", "Event", "Integral", "Job", "JobDetail", "Live",
@@ -49,6 +50,9 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME_OF)
 
 if TYPE_CHECKING:
+    from ._input import InputProfile as InputProfile
+    from ._input import input_stage as input_stage
+    from ._input import profile_input as profile_input
     from ._run import Run as Run
     from ._step import Step as Step
     from ._values import fetch as fetch

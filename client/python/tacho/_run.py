@@ -51,6 +51,7 @@ class Run:
         self._phases: Dict[str, int] = {}
         self._scope: Optional[Step] = None
         self._next_step = 0
+        self._inputs: Dict[str, Any] = {}  # InputProfile by name.
         self._texts = Texts(self)
         self._log = library.tacho_log if library is not None else None
         self._set_values = library.tacho_set_values if library is not None else None
@@ -124,6 +125,8 @@ class Run:
                         if scope is None:
                             if step is None:
                                 step = self._next_step
+                            if self._inputs:
+                                self._take_inputs()
                             self._log(self._handle, step, plan.address, packed, plan.count)
                             self._next_step = step + 1
                             return
@@ -163,6 +166,8 @@ class Run:
 
     def _commit(self, step: Optional[int], time_unix_ns: Optional[int] = None) -> None:
         """Writes the row to come; without a step it belongs to none."""
+        if self._inputs:
+            self._take_inputs()
         if step is None:
             self._library.tacho_commit(self._handle)
             return
@@ -171,6 +176,16 @@ class Run:
         else:
             self._library.tacho_commit_step_at(self._handle, step, time_unix_ns)
         self._next_step = step + 1
+
+    @guarded
+    def _take_inputs(self) -> None:
+        """Sets in the row to come what its inputs have measured since the last one."""
+        for profile in list(self._inputs.values()):
+            values = profile.take()
+            if values and self._handle:
+                plan = self._plan_of(tuple(values))
+                packed = plan.pack(*values.values())
+                self._set_values(self._handle, plan.address, packed, plan.count)
 
     def _set(self, name: str, value: Any, fetch: bool = False) -> bool:
         """Sets one value of the row to come. False if it was left out."""

@@ -98,6 +98,8 @@ class Step:
             return
         run = self._run
         run._scope = None
+        if run._inputs and function == "tacho_end_step":
+            run._take_inputs()
         getattr(run._library, function)(run._handle)
         later, self.later = self.later, []
         for values, step in later:

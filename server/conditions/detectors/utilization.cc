@@ -15,6 +15,9 @@
 // like input that blocks the chips. A chip that spins in a collective counts as busy, so the chips
 // of hosts that wait for another host's input may seem to work.
 //
+// Where tasks record the stages of their input (input_stage), the reason and the message name the
+// stage that limits: measures/input_stages.h.
+//
 // Sources. The share of the step: TensorFlow Profiler's input-pipeline analyzer, which calls 5 %
 // moderate and 20 % high. The bounds are ours.
 //
@@ -53,6 +56,7 @@
 #include "proto/base/check.h"
 #include "proto/base/quantile.h"
 #include "server/conditions/detectors/detectors.h"
+#include "server/conditions/measures/input_stages.h"
 #include "server/conditions/measures/step_times.h"
 #include "server/conditions/window/signal.h"
 
@@ -249,6 +253,13 @@ Finding DetectInputBound(const JobWindow& window, const Progress::InputBound& se
   if (busy.has_value()) {
     finding.AddFigure("chips_idle_share", 1 - *busy, "1");
     finding.AddFigure("threshold_chips_idle_share", settings.min_idle(), "1");
+  }
+  if (const auto stage = LimitingStage(window, from_ns, share * step_mean)) {
+    finding.reason = stage->reason;
+    absl::StrAppendFormat(&finding.message,
+                          "; the stage %s of the input limits, with %.3g s a step", stage->name,
+                          stage->seconds);
+    finding.AddFigure("input_stage_seconds", stage->seconds, "s");
   }
   std::set<std::string> named;
   for (const Waiting& one : waiting) {

@@ -52,6 +52,9 @@ enum class Signal : uint8_t {
   kHostMemoryAvailable,  // Bytes.
   kHostMemoryTotal,      // Bytes.
   kHostCpuBusy,          // 0..1
+
+  // Of tasks again: the numbers of fields do not change.
+  kInputStage,  // Seconds of a step that a stage of the input worked; one metric for each stage.
   kCount,
 };
 

@@ -170,6 +170,7 @@ constexpr Row kRows[] = {
     {Signal::kHostMemoryAvailable, 1, "host_memory_available_bytes node_memory_memavailable_bytes"},
     {Signal::kHostMemoryTotal, 1, "host_memory_total_bytes node_memory_memtotal_bytes"},
     {Signal::kHostCpuBusy, 1, "host_cpu_utilization_ratio"},
+    {Signal::kInputStage, 1, "input_stage_*_seconds"},
 };
 // clang-format on
 

@@ -37,7 +37,9 @@ uint64_t BytesOf(const std::vector<Point>& points) { return points.capacity() * 
 
 }  // namespace
 
-bool WindowBuilder::IsHostSignal(Signal signal) { return signal >= Signal::kChipBusy; }
+bool WindowBuilder::IsHostSignal(Signal signal) {
+  return signal >= Signal::kChipBusy && signal <= Signal::kHostCpuBusy;
+}
 
 std::optional<SignalMatch> WindowBuilder::Meaning(const storage::Series& series) {
   if (series.metric->type == storage::MetricType::kHistogram) return std::nullopt;

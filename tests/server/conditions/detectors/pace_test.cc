@@ -2,6 +2,8 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <string>
+#include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -48,6 +50,44 @@ TEST(InputBoundTest, StepTimesFromRowsWillDo) {
   EXPECT_TRUE(DetectInputBound(At(600, options, {{.kind = FaultKind::kInputBound, .amount = 0.3}}),
                                Defaults())
                   .present);
+}
+
+// On all tasks, from the first step on.
+void AddStage(const std::string& metric, double seconds, JobWindow* window) {
+  for (TaskWindow& task : window->tasks) {
+    Track track = *FindTrack(task.tracks, Signal::kDataWait);
+    track.metric = metric;
+    for (Point& point : track.points) point.value = seconds;
+    task.tracks[Signal::kInputStage].push_back(std::move(track));
+  }
+}
+
+TEST(InputBoundTest, NamesTheStageThatLimits) {
+  const Fault input = {.kind = FaultKind::kInputBound, .at_seconds = 100, .amount = 0.3};
+  JobWindow window = At(600, {}, {input});
+  AddStage("input_stage_read_seconds", 0.2, &window);
+  AddStage("input_stage_to_device_seconds", 0.35, &window);
+  AddStage("input_stage_decode_seconds", 0.1, &window);
+  const Finding finding = DetectInputBound(window, Defaults());
+  ASSERT_TRUE(finding.present);
+  EXPECT_EQ(finding.reason, "WaitingForToDevice");
+  EXPECT_THAT(finding.message,
+              ::testing::HasSubstr("the stage to_device of the input limits, with 0.35 s a step"));
+  EXPECT_EQ(finding.figures.back().name, "input_stage_seconds");
+  EXPECT_NEAR(finding.figures.back().value, 0.35, 1e-9);
+  EXPECT_EQ(finding.culprits.size(), window.hosts.size()) << "the hosts stay the culprits";
+}
+
+TEST(InputBoundTest, StagesThatDoNotExplainTheWaitAreNotNamed) {
+  const Fault input = {.kind = FaultKind::kInputBound, .at_seconds = 100, .amount = 0.3};
+  JobWindow window = At(600, {}, {input});
+  AddStage("input_stage_read_seconds", 0.01, &window);
+  AddStage("input_stage_decode_seconds", kNan, &window);
+  EXPECT_EQ(DetectInputBound(window, Defaults()).reason, "WaitingForInput");
+  // Busy stages behind a queue that is never empty: nobody waits.
+  window = At(600, {}, {});
+  AddStage("input_stage_decode_seconds", 0.9, &window);
+  EXPECT_FALSE(DetectInputBound(window, Defaults()).present);
 }
 
 TEST(InputBoundTest, NotJudgedWithoutStepsOrWaits) {
