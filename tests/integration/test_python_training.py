@@ -19,9 +19,11 @@ STEPS = 600
 class TrainerCase(harness.TestCase):
     """A collector, and an agent that follows the rings of trainers."""
 
+    CONFIG = ""
+
     def setUp(self):
         super().setUp()
-        self.collector = self.started(harness.Collector(self.directory))
+        self.collector = self.started(harness.Collector(self.directory, self.CONFIG))
         self.rings = os.path.join(self.directory, "rings")
         os.mkdir(self.rings)
         sources = f"  rings: {{directory: {self.rings}, poll_interval: 20ms}}\n"
@@ -65,6 +67,42 @@ run.log({"sample": "a dog"}, step=7)
         self.assertEqual((job.name, job.marks.note), ("lr-0.1", "the first"))
         shown = harness.tachoctl(address, "jobs", "--group", "sweep", "--tag", "baseline").stdout
         self.assertRegex(shown, r"lr-0\.1 .*baseline +sweep")
+
+
+class InputTest(TrainerCase):
+    CONFIG = """
+conditions:
+  interval: 500ms
+  settle: 1s
+  jobs:
+    - pattern: ".*"
+      progress: {input_bound: {for: 1s, span: 5s}}
+"""
+    PROGRAM = """
+import time, tacho
+run = tacho.init()
+def decode(number):
+    time.sleep(0.03)
+    return number
+read = tacho.input_stage("read", range(100000))
+batches = map(tacho.input_stage("decode", decode), read)
+for step, batch in enumerate(tacho.profile_input(batches)):
+    with run.step(step):
+        time.sleep(0.02)
+        run.log({"loss": 1.0})
+"""
+
+    def test_the_verdict_names_the_slow_stage(self):
+        self.started(self.trainer(program=("-c", self.PROGRAM), job="starved"))
+        address = self.collector.address
+
+        def conditions():
+            return harness.tachoctl(address, "conditions", "starved").stdout
+
+        harness.wait_until(lambda: "WaitingForDecode" in conditions(), "InputBound names decode", 60)
+        self.assertRegex(conditions(), r"InputBound")
+        (waits,) = tacho.query(address, "starved", "input_wait_seconds", by="step")
+        self.assertGreaterEqual(min(waits.values), 0.03)
 
 
 class PythonTrainingTest(TrainerCase):

@@ -83,16 +83,16 @@ class _Stage:
 
     def take(self) -> Optional[float]:
         """Seconds since the last call, as the mean over the threads and processes that worked."""
-        sums = self._sums.tolist()
-        with self._lock:
+        with self._lock:  # Two threads may write rows.
+            sums = self._sums.tolist()
             workers = max(0, len(self._threads) - 1)
             self._threads.clear()
-        worked = 0
-        for slot, (now, before) in enumerate(zip(sums, self._taken)):
-            if now != before:
-                worked += now - before
-                workers += 1
-        self._taken = sums
+            worked = 0
+            for now, before in zip(sums, self._taken):
+                if now != before:
+                    worked += now - before
+                    workers += 1
+            self._taken = sums
         return worked * 1e-9 / workers if workers else None
 
 
