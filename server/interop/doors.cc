@@ -15,6 +15,7 @@ absl::StatusOr<std::unique_ptr<Doors>> Doors::Open(const config::v1::Interop& co
   prometheus::Registry* const registry = options.registry;
   const std::function<absl::Time()> now = options.now;
   const auto monotonic = options.monotonic;
+  const log::Log log = options.log;
   TACHO_ASSIGN_OR_RETURN(doors->intake_, Intake::Create(config, std::move(options)));
   if (config.remote_write()) {
     doors->remote_write_ = std::make_unique<RemoteWriteDoor>(
@@ -42,11 +43,26 @@ absl::StatusOr<std::unique_ptr<Doors>> Doors::Open(const config::v1::Interop& co
     doors->push_ = std::make_unique<PushDoor>(std::move(push));
     doors->push_->Start();
   }
+  if (const auto& from = config.statsd(); !from.listen().empty()) {
+    StatsdDoorOptions statsd;
+    statsd.intake = doors->intake();
+    statsd.address = from.listen();
+    statsd.interval = absl::Nanoseconds(from.interval());
+    statsd.sums.max_series = from.max_series();
+    statsd.sums.expiry = absl::Nanoseconds(from.expiry());
+    statsd.sums.signed_gauges = from.signed_gauges();
+    statsd.registry = registry;
+    statsd.now = now;
+    statsd.monotonic = monotonic;
+    statsd.log = log;
+    TACHO_ASSIGN_OR_RETURN(doors->statsd_, StatsdDoor::Open(std::move(statsd)));
+  }
   return doors;
 }
 
 void Doors::Stop() {
   if (push_ != nullptr) push_->Stop();
+  if (statsd_ != nullptr) statsd_->Stop();
 }
 
 void Doors::Register(grpc::ServerBuilder* builder) {

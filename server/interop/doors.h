@@ -14,6 +14,7 @@
 #include "server/interop/otlp_logs_door.h"
 #include "server/interop/push_door.h"
 #include "server/interop/remote_write_door.h"
+#include "server/interop/statsd_door.h"
 #include "tacho/config/v1/interop.pb.h"
 
 namespace tacho::server::interop {
@@ -21,7 +22,7 @@ namespace tacho::server::interop {
 // Thread-safe. Must outlive the servers and the store, which call it.
 class Doors {
  public:
-  //   as Intake::Create().
+  //   as Intake::Create() and StatsdDoor::Open().
   static absl::StatusOr<std::unique_ptr<Doors>> Open(const config::v1::Interop& config,
                                                      IntakeOptions options,
                                                      const http::HttpGuard& guard);
@@ -42,6 +43,7 @@ class Doors {
   std::unique_ptr<InfluxDoor> influx_;
   std::unique_ptr<OtlpLogsDoor> otlp_logs_;
   std::unique_ptr<PushDoor> push_;
+  std::unique_ptr<StatsdDoor> statsd_;
 };
 
 }  // namespace tacho::server::interop

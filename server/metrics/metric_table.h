@@ -216,6 +216,17 @@ inline constexpr MetricInfo kInteropMetrics[] = {
     {"tacho_interop_push_groups", "gauge", "groups", "",
      "Groups of pushed series that are known: those that were pushed within `interop.push_expiry` "
      "and since the collector started"},
+    {"tacho_interop_statsd_values_total", "counter", "values", "",
+     "Values of StatsD that were added up. Only with StatsD open"},
+    {"tacho_interop_statsd_dropped_total", "counter", "see reason", "reason",
+     "What came over StatsD and was left out. `kernel`: datagrams that came faster than they were "
+     "read. `connection`: connections above the bound, or with a line that is too long. Lines: "
+     "`unreadable`; `event` and `service_check` of DogStatsD. Values: `no_room` for another "
+     "series, above `interop.statsd.max_series` or 64 MiB; `other_type` than the series has. "
+     "`not_stored`: samples that the store refused or could not take. Only with StatsD open"},
+    {"tacho_interop_statsd_series", "gauge", "series", "",
+     "Names of StatsD with their tags that are kept; at most `interop.statsd.max_series`. Only "
+     "with StatsD open"},
     {"tacho_interop_series", "gauge", "series", "",
      "Series of other tools whose place is remembered; at most `interop.max_series`"},
 };

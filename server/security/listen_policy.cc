@@ -36,6 +36,17 @@ absl::Status CheckPort(const Port& port, const config::v1::Collector::Auth& auth
   return absl::OkStatus();
 }
 
+// StatsD has no credentials, whatever the others have to show.
+absl::Status CheckStatsd(const std::string& address, const config::v1::Collector::Auth& auth) {
+  if (address.empty() || config::IsLoopback(address) || auth.allow_anonymous()) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "interop.statsd.listen: other machines can reach ", address,
+      ", and StatsD has no authentication: everybody could write. Listen on 127.0.0.1",
+      auth.tokens_file().empty() ? ", or accept this with auth.allow_anonymous: true" : ""));
+}
+
 }  // namespace
 
 absl::Status CheckListen(const config::v1::Collector& config) {
@@ -46,6 +57,7 @@ absl::Status CheckListen(const config::v1::Collector& config) {
         "auth.allow_anonymous: is true, but with auth.tokens_file nobody is let in without a token "
         "or certificate: remove one of the two");
   }
+  TACHO_RETURN_IF_ERROR(CheckStatsd(config.interop().statsd().listen(), auth));
   const bool tls = TlsIsOn(listen.tls());
   if (auto s = CheckPort({"listen.grpc", listen.grpc(), tls}, auth); !s.ok()) return s;
   return CheckPort({"listen.http", listen.http(), tls && listen.tls().http()}, auth);

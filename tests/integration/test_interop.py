@@ -7,7 +7,10 @@ import http.server
 import json
 import os
 import random
+import re
+import socket
 import struct
+import subprocess
 import threading
 import time
 import unittest
@@ -663,6 +666,110 @@ class PushTest(harness.TestCase):
             self.assertEqual(push(*words).returncode, 2, words)
         answer = harness.tachoctl("127.0.0.1:1", "push", "job=eval", "a=1", "--timeout", "1s")
         self.assertEqual(answer.returncode, 3, answer.stderr)
+
+
+class StatsdTest(harness.TestCase):
+    """Datagrams and lines of StatsD, as trainers send them."""
+
+    CONFIG = "interop: {statsd: {listen: '127.0.0.1:0', interval: 1s}}\n"
+
+    def setUp(self):
+        super().setUp()
+        self.collector = self.started(harness.Collector(self.directory, self.CONFIG))
+        self.datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.addCleanup(self.datagrams.close)
+        self.connect()
+
+    def connect(self):
+        """The port is free, so only the log has it."""
+        with open(self.collector.log) as file:
+            ports = re.findall(r"statsd listens.*?port\W+(\d+)", file.read())
+        self.port = int(ports[-1])
+        self.datagrams.connect(("127.0.0.1", self.port))
+
+    def last(self):
+        """{(metric, host, labels): the last value} of the job."""
+        query = client.Query(self.collector.address)
+        found = {}
+        for series, points in query.series("bert"):
+            labels = tuple(sorted((label.name, label.value) for label in series.labels))
+            found[(series.metric.name, series.host, labels)] = client.double(points[-1][3])
+        query.close()
+        return found
+
+    def counted(self, name):
+        _, _, page = harness.http_get(self.collector.url("/metrics"))
+        return sum(
+            float(line.rsplit(" ", 1)[1])
+            for line in page.decode().splitlines() if line.startswith(name + "{") or line.startswith(name + " "))
+
+    def test_both_ways_arrive_and_a_stop_stores_the_last_interval(self):
+        tags = "#job:bert,host:h1"
+        for i in range(100):
+            self.datagrams.send(f"steps:2|c|{tags}\nstep_time:1:2:3|ms|{tags}\nusers:{i % 3}|s|{tags}".encode())
+        with socket.create_connection(("127.0.0.1", self.port)) as lines:
+            lines.sendall(f"loss:0.25|g|{tags},phase:warmup\nsteps:5|c|@0.5|{tags}\n".encode())
+        expected = {
+            ("steps", "h1", ()): 210.0,
+            ("step_time_count", "h1", ()): 300.0,
+            ("step_time_sum", "h1", ()): 600.0,
+            ("loss", "h1", (("phase", "warmup"),)): 0.25,
+        }
+        harness.wait_until(lambda: expected.items() <= self.last().items(), "stored", timeout_s=30)
+        found = self.last()
+        self.assertIn(("users", "h1", ()), found)
+        self.assertEqual(found[("step_time_max", "h1", ())], 3)
+        self.assertEqual(found[("step_time", "h1", (("quantile", "0.5"),))], 2)
+        self.datagrams.send(f"steps:1|c|{tags}\nlast:1|g|{tags}".encode())
+        harness.wait_until(lambda: self.counted("tacho_interop_statsd_values_total") == 504, "read")
+        self.assertEqual(self.collector.stop(), 0)
+        self.collector.start()
+        found = self.last()
+        self.assertEqual((found[("steps", "h1", ())], found[("last", "h1", ())]), (211, 1))
+
+    def test_ten_thousand_bad_datagrams_leave_the_collector_as_it_was(self):
+        root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fuzz/corpus/statsd_fuzz")
+        seeds = []
+        for name in sorted(os.listdir(root)):
+            with open(os.path.join(root, name), "rb") as file:
+                seeds.append(file.read())
+
+        def memory():
+            with open(f"/proc/{self.collector.program.process.pid}/status") as file:
+                return next(int(line.split()[1]) for line in file if line.startswith("VmRSS")) << 10
+
+        before = memory()
+        for _ in range(10_000 if not os.environ.get("TACHO_SANITIZER") else 500):
+            body = bytearray(self.random.choice(seeds))
+            for _ in range(self.random.randrange(1, 6)):
+                body[self.random.randrange(len(body))] = self.random.randrange(256)
+            self.datagrams.send(body)
+        self.datagrams.send(b"steps:7|c|#job:bert,host:h1")
+        harness.wait_until(lambda: self.last().get(("steps", "h1", ())) == 7, "the good one is stored", timeout_s=60)
+        self.assertLess(memory() - before, 128 << 20)
+        self.assertEqual(harness.http_get(self.collector.url("/readyz"))[0], 200)
+        self.assertGreater(self.counted("tacho_interop_statsd_dropped_total"), 100)
+
+    def test_the_set_up_of_the_documentation_works(self):
+        page = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/interop.md")
+        with open(page) as file:
+            config, script = re.findall(
+                r"<!-- not run: [^>]*StatsdTest[^>]*-->\n```\w+\n(.*?)```", file.read(), re.DOTALL)
+        self.collector.kill()
+        self.assertIn("127.0.0.1:8125", config)
+        self.collector = self.started(harness.Collector(
+            self.directory, config.replace(":8125", ":0").replace("interval: 10s", "interval: 1s")))
+        self.connect()
+        sent = subprocess.run(
+            ["bash", "-ec", script.replace("/8125", f"/{self.port}")], capture_output=True, text=True, timeout=60)
+        self.assertEqual(sent.returncode, 0, sent.stderr)
+        expected = {("train.steps", "h1", ()): 1, ("train.loss", "h1", ()): 0.25}
+        harness.wait_until(lambda: expected.items() <= self.last().items(), "stored", timeout_s=30)
+
+    def test_other_machines_are_let_in_on_purpose_only(self):
+        self.collector.kill()
+        with self.assertRaisesRegex(AssertionError, "interop.statsd.listen: other machines can reach"):
+            self.started(harness.Collector(self.directory, "interop: {statsd: {listen: '0.0.0.0:0'}}\n"))
 
 
 class RequestsTest(harness.TestCase):
