@@ -197,8 +197,14 @@ inline constexpr MetricInfo kIngestMetrics[] = {
     {"tacho_ingest_stream_ends_total", "counter", "streams", "code",
      "Streams that ended, by gRPC status code"},
     {"tacho_ingest_clock_offset_seconds", "histogram", "s", "",
-     "How far the clocks of agents are ahead when they connect, less the time that their first "
-     "message took"},
+     "How far the clocks of agents are ahead: when they connect, less the time that their first "
+     "message took; and when they have been set"},
+    {"tacho_ingest_clock_uncertainty_seconds", "histogram", "s", "",
+     "By how much each measurement of an agent's clock may be wrong at most; about one a second "
+     "and agent"},
+    {"tacho_ingest_clock_steps_total", "counter", "steps", "direction",
+     "Times that the clock of a connected agent was set, by more than the measurements may be "
+     "wrong: `ahead` or `back`"},
 };
 
 inline constexpr MetricInfo kInteropMetrics[] = {
