@@ -170,6 +170,13 @@ TEST_F(ClockReportTest, TheBestOfTheRecentReportsCountsUntilItIsAMinuteOld) {
   ExpectWithin(*later, absl::Seconds(1));
 }
 
+TEST_F(ClockReportTest, AfterAStepAPoorReportCountsMoreThanGoodOnesBeforeIt) {
+  Report(10, absl::ZeroDuration());
+  const auto seen = Report({.ahead = absl::Hours(2), .back = absl::Seconds(4)});
+  ASSERT_TRUE(seen->step.has_value());
+  ExpectWithin(*seen, absl::Hours(2));
+}
+
 TEST_F(ClockReportTest, AStepOfOurOwnClockIsNoStepOfTheAgents) {
   Report(10, absl::ZeroDuration());
   now_ -= absl::Hours(2);
