@@ -114,6 +114,14 @@ inline constexpr MetricInfo kGoodputMetrics[] = {
     {"tacho_job_goodput_ratio", "gauge", "1", "job",
      "Time in productive steps divided by wall time, since the first attempt began",
      kOfSteppingJobs},
+    {"tacho_job_lost_to_hosts_seconds", "gauge", "s", "job",
+     "What the whole job lost to slow hosts, for which all others waited in each step. "
+     "`docs/goodput.md` defines it; the time is in the buckets, too",
+     "If tasks record their own work"},
+    {"tacho_job_host_lost_seconds", "gauge", "s", "job, host, reason",
+     "The same by host, and by what it was slow in: `input`, `compute`, `communication`, "
+     "`checkpoint`; the 10 worst hosts of a job",
+     "If tasks record their own work"},
     {"tacho_job_mfu_ratio", "gauge", "1", "job",
      "Model FLOPs utilisation over the newest steps, at most 1,000: `flops_per_step` / (mean step "
      "time × `device_count` × peak FLOP/s of a device)",
