@@ -27,7 +27,8 @@ StreamOptions MakeStreamOptions(const AgentOptions& options, const Identity& ide
                                 std::shared_ptr<const KnownHost> known,
                                 std::vector<std::string> addresses,
                                 std::shared_ptr<RefusedTotals> refused,
-                                std::shared_ptr<MissingTotals> missing) {
+                                std::shared_ptr<MissingTotals> missing,
+                                std::shared_ptr<ClockOffset> clock) {
   const config::v1::Agent::Collector& collector = options.config.collector();
   StreamOptions stream;
   stream.addresses = std::move(addresses);
@@ -43,17 +44,24 @@ StreamOptions MakeStreamOptions(const AgentOptions& options, const Identity& ide
   stream.log = options.log;
   stream.refused = std::move(refused);
   stream.missing = std::move(missing);
+  stream.clock = std::move(clock);
   stream.broken = options.broken;
   return stream;
 }
 
-DeliveryFigures FiguresOf(const SpoolStats& spool, const MissingMessages& missing) {
-  return {.waiting_messages = spool.entries,
-          .waiting_bytes = spool.bytes,
-          .rows = spool.appended_rows,
-          .lost_rows = spool.dropped_rows(),
-          .missing_again = missing.again,
-          .missing_gone = missing.gone};
+DeliveryFigures FiguresOf(const SpoolStats& spool, const MissingMessages& missing,
+                          const std::optional<ClockOffset::Estimate>& clock) {
+  DeliveryFigures figures = {.waiting_messages = spool.entries,
+                             .waiting_bytes = spool.bytes,
+                             .rows = spool.appended_rows,
+                             .lost_rows = spool.dropped_rows(),
+                             .missing_again = missing.again,
+                             .missing_gone = missing.gone};
+  if (clock.has_value()) {
+    figures.clock_ahead_seconds = absl::ToDoubleSeconds(clock->ahead);
+    figures.clock_uncertainty_seconds = absl::ToDoubleSeconds(clock->uncertainty);
+  }
+  return figures;
 }
 
 // The agent's own rows are filed with its host's, and at the same interval.
@@ -61,20 +69,23 @@ std::unique_ptr<Source> MakeSelfSource(const AgentOptions& options, const Identi
                                        std::shared_ptr<const SourceLedger> ledger,
                                        const Spool* spool,
                                        std::shared_ptr<const RefusedTotals> refused,
-                                       std::shared_ptr<const MissingTotals> missing) {
+                                       std::shared_ptr<const MissingTotals> missing,
+                                       std::shared_ptr<const ClockOffset> clock) {
   const config::v1::Agent::Host& host = options.config.sources().host();
-  return std::make_unique<SelfSource>(SelfOptions{
-      .job = host.job(),
-      .host = identity.host,
-      .agent_id = identity.agent_id,
-      .version = options.version,
-      .interval = absl::Nanoseconds(host.interval()),
-      .log = options.log,
-      .ledger = std::move(ledger),
-      .delivery = [spool, missing = std::move(
-                              missing)] { return FiguresOf(spool->Stats(), missing->Get()); },
-      .spool = [spool] { return spool->Stats(); },
-      .refused = [refused = std::move(refused)] { return refused->samples(); }});
+  return std::make_unique<SelfSource>(
+      SelfOptions{.job = host.job(),
+                  .host = identity.host,
+                  .agent_id = identity.agent_id,
+                  .version = options.version,
+                  .interval = absl::Nanoseconds(host.interval()),
+                  .log = options.log,
+                  .ledger = std::move(ledger),
+                  .delivery =
+                      [spool, missing = std::move(missing), clock = std::move(clock)] {
+                        return FiguresOf(spool->Stats(), missing->Get(), clock->estimate());
+                      },
+                  .spool = [spool] { return spool->Stats(); },
+                  .refused = [refused = std::move(refused)] { return refused->samples(); }});
 }
 
 // None where it cannot be watched; `diagnose` says why as well.
@@ -134,13 +145,14 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options) {
   agent->spool_ = *std::move(spool);
   auto refused = std::make_shared<RefusedTotals>();
   auto missing = std::make_shared<MissingTotals>();
+  auto clock = std::make_shared<ClockOffset>();
   agent->sender_ = std::make_unique<Sender>(
-      MakeStreamOptions(options, *identity, known, addresses, refused, missing),
+      MakeStreamOptions(options, *identity, known, addresses, refused, missing, clock),
       agent->spool_.get());
   auto ledger = std::make_shared<SourceLedger>();
   if (options.config.sources().host().enabled()) {
     sources->push_back(
-        MakeSelfSource(options, *identity, ledger, agent->spool_.get(), refused, missing));
+        MakeSelfSource(options, *identity, ledger, agent->spool_.get(), refused, missing, clock));
     sources->push_back(std::move(identity_source));
   }
   agent->sampler_ = std::make_unique<Sampler>(

@@ -66,18 +66,19 @@ void IngestCall::Write(const v1::ClientMessage& message) {
   WriteBytes(grpc::ByteBuffer(&slice, 1));
 }
 
-void IngestCall::Write(SpooledMessage message) {
+void IngestCall::Write(SpooledMessage message, const std::string& more) {
   auto kept = std::make_unique<SpooledMessage>(std::move(message));
   const absl::string_view bytes = kept->bytes();
-  const grpc::Slice slice = SliceOf(bytes, std::move(kept));
-  WriteBytes(grpc::ByteBuffer(&slice, 1));
+  const grpc::Slice slices[] = {SliceOf(bytes, std::move(kept)), grpc::Slice(more)};
+  WriteBytes(grpc::ByteBuffer(slices, more.empty() ? 1 : 2));
 }
 
-void IngestCall::WriteBatch(SpooledMessage batch, uint32_t layout) {
+void IngestCall::WriteBatch(SpooledMessage batch, uint32_t layout, const std::string& more) {
   auto kept = std::make_unique<SpooledMessage>(std::move(batch));
   const SpooledMessage::Parts parts = kept->WithLayout(layout);
-  const grpc::Slice slices[] = {grpc::Slice(parts.head), SliceOf(parts.tail, std::move(kept))};
-  WriteBytes(grpc::ByteBuffer(slices, 2));
+  const grpc::Slice slices[] = {grpc::Slice(parts.head), SliceOf(parts.tail, std::move(kept)),
+                                grpc::Slice(more)};
+  WriteBytes(grpc::ByteBuffer(slices, more.empty() ? 2 : 3));
 }
 
 void IngestCall::WriteBytes(const grpc::ByteBuffer& bytes) {

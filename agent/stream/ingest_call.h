@@ -43,9 +43,10 @@ class IngestCall {
   bool can_write() const { return started_ && !finishing_ && !half_closed_ && !write_.pending; }
   // All of these need can_write().
   void Write(const v1::ClientMessage& message);
-  // As it lies in the spool, or a batch with another layout; its bytes are not copied.
-  void Write(SpooledMessage message);
-  void WriteBatch(SpooledMessage batch, uint32_t layout);
+  // As it lies in the spool, or a batch with another layout; its bytes are not copied. `more` are
+  // encoded fields that follow it; mostly none.
+  void Write(SpooledMessage message, const std::string& more = "");
+  void WriteBatch(SpooledMessage batch, uint32_t layout, const std::string& more = "");
   const v1::ServerMessage& received() const { return received_; }
   void ReadNext();
 

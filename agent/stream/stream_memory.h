@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -19,32 +18,6 @@
 #include "tacho/v1/ingest.pb.h"
 
 namespace tacho::agent {
-
-// How far the collector's clock is ahead of ours. For people and metrics: no stored time is
-// changed. One thread.
-class ClockOffset {
- public:
-  struct Estimate {
-    absl::Duration offset;       // Collector's minus ours.
-    absl::Duration uncertainty;  // Half of the round trip.
-  };
-
-  // From Welcome: when ours said hello and got the answer, by our clock, and what the collector's
-  // said in between.
-  void Exchanged(absl::Time sent, absl::Time received, absl::Time collector) {
-    if (received < sent) return;  // Ours was set back meanwhile.
-    estimate_ = Estimate{.offset = collector - (sent + (received - sent) / 2),
-                         .uncertainty = (received - sent) / 2};
-  }
-  // From Ack: it was under way for some time, so the collector's clock is at least this far ahead.
-  void Heard(absl::Time received, absl::Time collector) {
-    if (estimate_) estimate_->offset = std::max(estimate_->offset, collector - received);
-  }
-  std::optional<Estimate> estimate() const { return estimate_; }
-
- private:
-  std::optional<Estimate> estimate_;
-};
 
 // Jobs that the collector does not let this agent write.
 //
@@ -180,7 +153,6 @@ class Suspicion {
 };
 
 struct StreamMemory {
-  ClockOffset clock;
   SendRate rate;     // The collector asked for it with Throttle.
   BacklogPace pace;  // The configuration allows it.
   Suspicion suspicion;

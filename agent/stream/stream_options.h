@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "agent/stream/acknowledged.h"
+#include "agent/stream/clock_reports.h"
 #include "agent/stream/lanes.h"
 #include "agent/stream/refused_totals.h"
 #include "agent/stream/transport.h"
@@ -46,6 +47,7 @@ struct StreamOptions {
   std::shared_ptr<RefusedTotals> refused;  // Counts what is refused; may be null.
   // Counts what collectors have lost after they had acknowledged it; may be null.
   std::shared_ptr<MissingTotals> missing;
+  std::shared_ptr<ClockOffset> clock;  // Is told how far this host's clock is off; may be null.
   // The spool is damaged as a whole; it must be opened anew. Called on the sender's thread; may be
   // null.
   std::function<void(const absl::Status&)> broken;

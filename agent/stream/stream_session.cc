@@ -18,8 +18,6 @@ constexpr absl::Duration kReadRetry = absl::Seconds(1);
 // A message may be this much longer on the stream than in the spool: its layout has another id.
 constexpr uint64_t kLayoutIdBytes = 8;
 
-absl::Time FromUnixNanos(int64_t nanos) { return absl::FromUnixNanos(nanos); }
-
 }  // namespace
 
 StreamSession::StreamSession(const StreamOptions& options, const std::string& address, Spool* spool,
@@ -83,7 +81,11 @@ void StreamSession::OnWelcome(const v1::Welcome& welcome) {
     return;
   }
   ReportMissing(welcome);
-  memory_->clock.Exchanged(hello_sent_, options_.now(), FromUnixNanos(welcome.clock_unix_ns()));
+  clock_.Marked(welcome.clock_mark(), MonotonicNow());
+  if (options_.clock != nullptr) {
+    options_.clock->Exchanged(hello_sent_, options_.now(),
+                              absl::FromUnixNanos(welcome.clock_unix_ns()));
+  }
   limits_ = welcome.limits();
   memory_->rate.Limit(0, MonotonicNow());  // The collector lifts what it asked for on this stream.
   BatchLimits batches;
@@ -107,12 +109,6 @@ void StreamSession::OnWelcome(const v1::Welcome& welcome) {
                         {"waiting_messages", waiting},
                         {"backlog_messages", behind}},
                        static_cast<int>(options_.addresses.size()));  // Once for each of them.
-  const auto clock = memory_->clock.estimate();
-  if (clock) {
-    options_.log.Debug("the collector's clock",
-                       {{"ahead", absl::FormatDuration(clock->offset)},
-                        {"uncertainty", absl::FormatDuration(clock->uncertainty)}});
-  }
 }
 
 void StreamSession::ReportMissing(const v1::Welcome& welcome) {
@@ -133,7 +129,8 @@ void StreamSession::ReportMissing(const v1::Welcome& welcome) {
 
 void StreamSession::OnAck(const v1::Ack& ack) {
   if (!welcomed()) return;
-  memory_->clock.Heard(options_.now(), FromUnixNanos(ack.clock_unix_ns()));
+  clock_.Marked(ack.clock_mark(), MonotonicNow());
+  if (options_.clock != nullptr && ack.has_agent_clock()) options_.clock->Told(ack.agent_clock());
   LogRejects(ack);
   TACHO_CHECK(lanes_.has_value());
   const uint64_t on_the_way = lanes_->on_the_way();
@@ -254,12 +251,22 @@ absl::Status StreamSession::SendFront() {
   const absl::Time now = MonotonicNow();
   memory_->rate.Sent(last_->rows, now);
   SpooledMessage message = lanes_->Sent(last_->rows, now).message;
+  const std::string clock = TakeClockReport(bytes, now);
   if (message.is_batch()) {
-    call_.WriteBatch(std::move(message), id);
+    call_.WriteBatch(std::move(message), id, clock);
   } else {
-    call_.Write(std::move(message));
+    call_.Write(std::move(message), clock);
   }
   return absl::OkStatus();
+}
+
+std::string StreamSession::TakeClockReport(uint64_t bytes, absl::Time now) {
+  const uint64_t max_bytes = limits_->max_message_bytes();
+  const bool fits = max_bytes == 0 || bytes + kLayoutIdBytes + ClockReports::kMaxBytes <= max_bytes;
+  if (!clock_.IsDue(now) || !fits) return "";
+  v1::ClientMessage message;
+  *message.mutable_clock() = clock_.Take(now, options_.now());
+  return message.SerializeAsString();
 }
 
 absl::Status StreamSession::SendLayout(uint32_t layout, uint32_t id) {

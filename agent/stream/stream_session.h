@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "agent/spool/spool.h"
+#include "agent/stream/clock_reports.h"
 #include "agent/stream/ingest_call.h"
 #include "agent/stream/lanes.h"
 #include "agent/stream/stream_layouts.h"
@@ -59,6 +60,8 @@ class StreamSession {
   // The collector may have less than it had acknowledged: says so.
   void ReportMissing(const v1::Welcome& welcome);
   void OnAck(const v1::Ack& ack);
+  // The clock report to send beside a message of so many bytes, encoded; mostly empty.
+  std::string TakeClockReport(uint64_t bytes, absl::Time now);
   void OnThrottle(const v1::Throttle& throttle);
   // Everything up to `watermark` is durable at the collector of this stream.
   void Trim(uint64_t watermark);
@@ -94,6 +97,7 @@ class StreamSession {
   bool all_taken_ = true;  // The collector has taken everything sent on this stream.
   absl::Time next_pump_ = absl::InfiniteFuture();
   absl::Time hello_sent_;
+  ClockReports clock_;
   bool ahead_noted_ = true;  // By this stream, or by one before it.
   bool progressed_ = false;
   bool spool_is_a_copy_ = false;

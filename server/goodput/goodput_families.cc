@@ -1,5 +1,6 @@
 #include "server/goodput/goodput_families.h"
 
+#include <algorithm>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -18,6 +19,8 @@ using Labels = std::vector<ClientMetric::Label>;
 
 // Longer values of the labels of tacho_job_info are cut.
 constexpr size_t kMaxLabelBytes = 200;
+// The worst hosts of a job have lines of their losses.
+constexpr size_t kMaxHostLosses = 10;
 
 class Families {
  public:
@@ -75,6 +78,22 @@ size_t AddHosts(const JobGoodput& job, Families* families) {
   return job.hosts.size();
 }
 
+void AddLosses(const JobGoodput& job, Families* families) {
+  if (job.loss_judged_steps == 0) return;
+  families->Add("tacho_job_lost_to_hosts_seconds", {{"job", job.job}}, job.lost_seconds);
+  const size_t shown = std::min(job.losing_hosts.size(), kMaxHostLosses);
+  for (size_t i = 0; i < shown; ++i) {
+    const JobGoodput::Losing& losing = job.losing_hosts[i];
+    for (size_t reason = 0; reason < kLossReasons; ++reason) {
+      if (losing.seconds[reason] <= 0) continue;
+      const auto name = std::string(LossReasonName(static_cast<LossReason>(reason)));
+      families->Add("tacho_job_host_lost_seconds",
+                    {{"job", job.job}, {"host", losing.host}, {"reason", name}},
+                    losing.seconds[reason]);
+    }
+  }
+}
+
 void AddJob(const BoardGoodput& job, Families* families) {
   const ClientMetric::Label label{"job", job.job};
   for (size_t i = 0; i < kGoodputBuckets; ++i) {
@@ -100,6 +119,7 @@ void AddJob(const BoardGoodput& job, Families* families) {
   }
   families->Add("tacho_job_progress_ratio", {label}, steps.progress);
   families->Add("tacho_job_remaining_seconds", {label}, steps.remaining_seconds);
+  AddLosses(job, families);
   AddInfo(job, families);
 }
 

@@ -7,8 +7,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <string>
 #include <tuple>
@@ -21,80 +23,14 @@
 #include "proto/base/check.h"
 #include "proto/base/status_macros.h"
 #include "server/goodput/attempt_facts.h"
+#include "server/goodput/job_losses.h"
+#include "server/goodput/sample_cursor.h"
 #include "server/query/read/sample.h"
 #include "storage/index/matcher.h"
 #include "storage/model/series_reader.h"
 
 namespace tacho::server::goodput {
 namespace {
-
-// The samples of one metric of one task, from whatever hosts it ran on, in ascending time.
-// One thread at a time; must not outlive the view that its readers are of.
-class SampleCursor {
- public:
-  SampleCursor() = default;  // At its end.
-  // Values are multiplied by `factor`.
-  SampleCursor(std::vector<std::unique_ptr<storage::SeriesReader>> readers, double factor);
-
-  // Goes to the first sample, then to the next. Call before anything else.
-  absl::Status Next();
-  bool at_end() const { return current_ == nullptr; }
-  const query::Sample& sample() const {  // Not at the end.
-    TACHO_CHECK(!at_end());
-    return sample_;
-  }
-
- private:
-  struct Source {
-    std::unique_ptr<storage::SeriesReader> reader;
-    storage::Chunk chunk = {};
-    size_t at = 0;
-    bool done = false;
-
-    int64_t time_ns() const { return chunk.samples().columns.times[at]; }
-  };
-
-  static absl::Status Fill(Source* source);
-
-  std::vector<Source> sources_;
-  double factor_ = 1;
-  Source* current_ = nullptr;
-  query::Sample sample_;
-};
-
-SampleCursor::SampleCursor(std::vector<std::unique_ptr<storage::SeriesReader>> readers,
-                           double factor)
-    : factor_(factor) {
-  for (auto& reader : readers) sources_.push_back({.reader = std::move(reader)});
-}
-
-absl::Status SampleCursor::Fill(Source* source) {
-  if (source->done || source->at < source->chunk.samples().size()) return absl::OkStatus();
-  TACHO_ASSIGN_OR_RETURN(const auto more, source->reader->Next({}, &source->chunk));
-  source->at = 0;
-  if (!more) {
-    source->done = true;
-    source->chunk = {};
-  }
-  return absl::OkStatus();
-}
-
-absl::Status SampleCursor::Next() {
-  if (current_ != nullptr) ++current_->at;
-  current_ = nullptr;
-  for (Source& source : sources_) {
-    TACHO_RETURN_IF_ERROR(Fill(&source));
-    if (source.done) continue;
-    if (current_ == nullptr || source.time_ns() < current_->time_ns()) {
-      current_ = &source;
-    }
-  }
-  if (current_ != nullptr) {
-    sample_ = query::SampleOf(current_->chunk.samples(), current_->at);
-    sample_.value *= factor_;
-  }
-  return absl::OkStatus();
-}
 
 // Series of one task: a few hundred metrics on as many hosts as it moved over.
 constexpr size_t kMaxTaskSeries = 100'000;
@@ -307,28 +243,58 @@ std::vector<std::string> HostsOf(const storage::JobDetail& detail, uint32_t atte
   return {hosts.begin(), hosts.end()};
 }
 
+// Makes what judges losses, for a job with so many rows.
+using LossesOfRows = std::function<absl::StatusOr<JobLosses>(uint64_t rows)>;
+
+void TakeLosses(const JobLosses& losses, JobGoodput* goodput) {
+  const auto sum = [](const HostLoss& loss) {
+    return std::accumulate(loss.begin(), loss.end(), 0.0);
+  };
+  for (const auto& [host, loss] : losses.losses().losses()) {
+    goodput->losing_hosts.push_back({.host = losses.host(host), .seconds = loss});
+  }
+  std::stable_sort(goodput->losing_hosts.begin(), goodput->losing_hosts.end(),
+                   [&](const auto& a, const auto& b) { return sum(a.seconds) > sum(b.seconds); });
+  if (goodput->losing_hosts.size() > kMaxLosingHosts) goodput->losing_hosts.resize(kMaxLosingHosts);
+  goodput->lost_seconds = losses.lost_seconds();
+  goodput->loss_judged_steps = losses.losses().judged_steps();
+}
+
 // Both passes over all spans.
 absl::Status MakeLedger(const storage::JobDetail& detail, const std::vector<AttemptFacts>& facts,
-                        int64_t now_ns, size_t max_spans, StepReader* reader, JobGoodput* goodput) {
+                        int64_t now_ns, size_t max_spans, StepReader* reader,
+                        const LossesOfRows& make_losses, JobGoodput* goodput) {
   const std::vector<AttemptSpan> spans = SpansOf(facts, now_ns);
   RewindFinder rewinds;
+  uint64_t rows = 0;
   std::vector<const Channel*> clocks;
   for (const AttemptSpan& span : spans) {
     rewinds.BeginSpan();
-    const auto clock = reader->ReadClock(span, facts[span.index].attempt,
-                                         [&](int64_t step) { rewinds.Add(step); });
+    const auto clock = reader->ReadClock(span, facts[span.index].attempt, [&](int64_t step) {
+      rewinds.Add(step);
+      ++rows;
+    });
     if (!clock.ok()) return clock.status();
     clocks.push_back(*clock);
   }
+  TACHO_ASSIGN_OR_RETURN(JobLosses losses, make_losses(rows));
   LedgerMaker maker(facts, spans, rewinds.Floors(), now_ns, {.max_spans = max_spans});
   for (size_t i = 0; i < spans.size(); ++i) {
     maker.BeginSpan();
     if (clocks[i] == nullptr) continue;
-    absl::Status status = reader->ReadRows(*clocks[i], spans[i], facts[spans[i].index].attempt,
-                                           [&](const StepRow& row) { maker.AddStep(row); });
+    const uint32_t attempt = facts[spans[i].index].attempt;
+    absl::Status judged;
+    losses.BeginSpan(attempt);
+    absl::Status status = reader->ReadRows(*clocks[i], spans[i], attempt, [&](const StepRow& row) {
+      maker.AddStep(row);
+      if (judged.ok()) judged = losses.AddStep(row);
+    });
+    if (judged.ok()) judged = losses.EndSpan();
     if (!status.ok()) return status;
+    if (!judged.ok()) return judged;
   }
   maker.Finish();
+  TakeLosses(losses, goodput);
   goodput->total = maker.total();
   goodput->spans = maker.bucket_spans();
   goodput->spans_joined = maker.bucket_spans_joined();
@@ -374,8 +340,11 @@ absl::StatusOr<JobGoodput> GoodputOf(const storage::Store& store, absl::string_v
   }
   const Channels channels = ChannelsOf(series, names);
   StepReader reader(store, series, channels, control);
+  const auto losses = [&](uint64_t rows) {
+    return JobLosses::Create(store, job, names, rows, control);
+  };
   TACHO_RETURN_IF_ERROR(
-      MakeLedger(*detail, facts, absl::ToUnixNanos(now), max_spans, &reader, &goodput));
+      MakeLedger(*detail, facts, absl::ToUnixNanos(now), max_spans, &reader, losses, &goodput));
   return goodput;
 }
 

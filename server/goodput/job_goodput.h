@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "server/conditions/window/signal_names.h"
 #include "server/goodput/attempt_facts.h"
+#include "server/goodput/host_losses.h"
 #include "server/goodput/ledger.h"
 #include "server/goodput/step_figures.h"
 #include "server/query/read/query_control.h"
@@ -25,6 +26,7 @@ namespace tacho::server::goodput {
 // At most so many attempts count, the newest ones, and so many of their events.
 inline constexpr size_t kMaxGoodputAttempts = 10'000;
 inline constexpr size_t kMaxPhaseEvents = 200'000;
+inline constexpr size_t kMaxLosingHosts = 1000;
 
 struct JobGoodput {
   std::string job;
@@ -45,6 +47,15 @@ struct JobGoodput {
   uint32_t attempt = 0;
   AttemptAttributes attributes;
   std::vector<std::string> hosts;  // The hosts that its tasks ran on last; ascending.
+  // What the whole job lost to single hosts, the worst first; at most kMaxLosingHosts. The time is
+  // in the buckets of `total`, too.
+  struct Losing {
+    std::string host;
+    HostLoss seconds = {};
+  };
+  std::vector<Losing> losing_hosts;
+  double lost_seconds = 0;         // To all hosts, those that are not listed included.
+  uint64_t loss_judged_steps = 0;  // 0: nothing that is recorded tells work from waiting.
   bool has_steps = false;
   bool has_phases = false;  // Events of phases were recorded.
 };

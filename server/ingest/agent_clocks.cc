@@ -12,6 +12,8 @@ constexpr absl::Duration kTrustRowsAfter = absl::Minutes(5);
 constexpr absl::Duration kCountAgainAfter = absl::Seconds(1);
 // With fewer agents each counts at once.
 constexpr size_t kManyAgents = 100;
+// An estimate that may be wrong by more has no vote: its error would use up ClockWatch::kTolerance.
+constexpr absl::Duration kSureEnough = absl::Seconds(30);
 
 }  // namespace
 
@@ -24,7 +26,33 @@ AgentClocks::Clock::Clock(AgentClocks* clocks, std::string agent_id, std::shared
 
 AgentClocks::Clock::~Clock() { clocks_->Leave(agent_id_, entry_.get()); }
 
+std::optional<AgentClocks::Clock::Seen> AgentClocks::Clock::Reported(const Report& report) {
+  const absl::Time uptime = clocks_->monotonic_();
+  const absl::Time marked =
+      absl::FromUnixNanos(static_cast<int64_t>(std::min<uint64_t>(report.mark, INT64_MAX)));
+  if (report.held < absl::ZeroDuration() || marked < joined_ || marked > uptime) {
+    return std::nullopt;
+  }
+  // Two monotonic clocks do not run at quite the same speed.
+  const absl::Duration drift = report.held * ClockEstimate::kDrift;
+  const absl::Duration on_the_way = uptime - marked - report.held;
+  if (on_the_way < -drift) return std::nullopt;
+  const absl::Duration half = std::max(on_the_way, absl::ZeroDuration()) / 2;
+  const ClockEstimate::Offset measured = {.ahead = report.said - (uptime - half),
+                                          .uncertainty = half + drift};
+  reports_ = true;
+  Seen seen;
+  seen.step = estimate_.Add(uptime, measured);
+  seen.offset = *estimate_.Get(uptime);
+  if (seen.offset.uncertainty <= kSureEnough) {
+    entry_->offset_ns.store(absl::ToInt64Nanoseconds(seen.offset.ahead), std::memory_order_relaxed);
+  }
+  seen.offset.ahead -= clocks_->now_() - uptime;
+  return seen;
+}
+
 void AgentClocks::Clock::SawRow(int64_t time_ns) {
+  if (reports_) return;
   const absl::Time time = absl::FromUnixNanos(time_ns);
   if (absl::AbsDuration(time - clocks_->now_()) > process::ClockWatch::kTolerance) return;
   const absl::Time uptime = clocks_->monotonic_();
@@ -55,6 +83,10 @@ void AgentClocks::Leave(const std::string& agent_id, Entry* entry) {
 
 void AgentClocks::ForgetCount() {
   if (votes_.all() < kManyAgents) counted_ = absl::InfinitePast();
+}
+
+uint64_t AgentClocks::Mark() const {
+  return static_cast<uint64_t>(std::max<int64_t>(1, absl::ToUnixNanos(monotonic_())));
 }
 
 process::ClockVotes AgentClocks::Votes() {

@@ -1,5 +1,9 @@
 // Compares the clocks of agents with the collector's. Each is remembered against the monotonic
 // clock: so a jump of the collector's wall clock shows in all offsets at once.
+//
+// An agent says its time in Hello, and then about once a second in a ClockReport, which bounds the
+// error (proto/tacho/v1/ingest.proto). One without reports, of an older version, is judged by Hello
+// and by the times of its rows.
 #pragma once
 
 #include <atomic>
@@ -7,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -16,6 +21,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "proto/base/clock.h"
+#include "server/ingest/clock_estimate.h"
 #include "server/process/clock_watch.h"
 
 namespace tacho::server::ingest {
@@ -44,9 +50,25 @@ class AgentClocks {
   class Clock {
    public:
     ~Clock();
+
+    // What a ClockReport says: the mark that it answers, how long the agent had that, and the time
+    // by the agent's clock.
+    struct Report {
+      uint64_t mark = 0;
+      absl::Duration held;
+      absl::Time said;
+    };
+    struct Seen {
+      ClockEstimate::Offset offset;        // Against the collector's wall clock of now.
+      std::optional<absl::Duration> step;  // The agent's clock was set by this much.
+    };
+    // To be called as soon as the report has come. nullopt: it is impossible, and nothing is known
+    // from it.
+    std::optional<Seen> Reported(const Report& report);
+
     // A row came with this time. Only one that agrees with the collector's clock says anything
     // about the agent's: rows may be old, and programs write wrong times. Not in the first minutes,
-    // in which an agent may send what has waited.
+    // in which an agent may send what has waited, and not after a report, which says more.
     void SawRow(int64_t time_ns);
 
    private:
@@ -57,10 +79,15 @@ class AgentClocks {
     const std::string agent_id_;
     const std::shared_ptr<Entry> entry_;
     const absl::Time joined_;  // Monotonic.
+    bool reports_ = false;
+    ClockEstimate estimate_;  // Against the monotonic clock.
   };
   // `said` is what the agent's clock shows now; it replaces what was known.
   std::unique_ptr<Clock> Join(absl::string_view agent_id, absl::Time said)
       ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // For Welcome and Ack: the moment at which it is sent. Not 0.
+  uint64_t Mark() const;
 
   process::ClockVotes Votes() ABSL_LOCKS_EXCLUDED(mutex_);
 

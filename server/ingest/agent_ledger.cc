@@ -74,6 +74,13 @@ void AgentLedger::Stream::Lost(uint64_t rows, int64_t now_ns) {
   }
 }
 
+void AgentLedger::Stream::ClockSeen(double offset_seconds, double uncertainty_seconds) {
+  if (agent_ == nullptr) return;
+  absl::MutexLock lock(&agent_->mutex);
+  agent_->clock_offset_seconds = offset_seconds;
+  agent_->clock_uncertainty_seconds = uncertainty_seconds;
+}
+
 AgentLedger::Stream AgentLedger::Open(absl::string_view agent_id, int64_t now_ns,
                                       std::optional<double> clock_offset_seconds) {
   Stream stream;
@@ -89,7 +96,10 @@ AgentLedger::Stream AgentLedger::Open(absl::string_view agent_id, int64_t now_ns
   ++stream.agent_->streams;
   stream.Heard(now_ns);
   absl::MutexLock lock(&stream.agent_->mutex);
-  if (clock_offset_seconds) stream.agent_->clock_offset_seconds = clock_offset_seconds;
+  if (clock_offset_seconds) {
+    stream.agent_->clock_offset_seconds = clock_offset_seconds;
+    stream.agent_->clock_uncertainty_seconds.reset();
+  }
   return stream;
 }
 
@@ -140,6 +150,7 @@ std::optional<AgentState> AgentLedger::Find(const std::string& host, int64_t sin
   facts.last_heard_ns = newest->heard_ns;
   absl::MutexLock lock(&newest->mutex);
   facts.clock_offset_seconds = newest->clock_offset_seconds;
+  facts.clock_uncertainty_seconds = newest->clock_uncertainty_seconds;
   for (const Agent::Loss& loss : newest->losses) {
     if (loss.time_ns < since_ns) continue;
     facts.lost_rows += loss.rows;

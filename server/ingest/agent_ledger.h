@@ -61,7 +61,9 @@ struct AgentState {
   bool connected = false;
   int64_t last_heard_ns = 0;
   std::optional<double> clock_offset_seconds;  // How far its clock is ahead of the collector's.
-  uint64_t lost_rows = 0;                      // Gaps and drops that it reported since then.
+  // The bound on the error of that; nullopt: the agent is of a version that does not measure it.
+  std::optional<double> clock_uncertainty_seconds;
+  uint64_t lost_rows = 0;  // Gaps and drops that it reported since then.
   int64_t last_loss_ns = 0;
 };
 
@@ -85,6 +87,7 @@ class AgentLedger {
     };
     mutable absl::Mutex mutex;
     std::optional<double> clock_offset_seconds ABSL_GUARDED_BY(mutex);
+    std::optional<double> clock_uncertainty_seconds ABSL_GUARDED_BY(mutex);
     std::deque<Loss> losses ABSL_GUARDED_BY(mutex);  // The newest.
     std::set<std::string> hosts ABSL_GUARDED_BY(mutex);
   };
@@ -103,6 +106,8 @@ class AgentLedger {
     void Heard(int64_t now_ns);
     // A gap of so many rows, of at least one message.
     void Lost(uint64_t rows, int64_t now_ns);
+    // How far the agent's clock is ahead, measured since the stream began.
+    void ClockSeen(double offset_seconds, double uncertainty_seconds);
 
    private:
     friend class AgentLedger;

@@ -151,12 +151,16 @@ bool AgentStream::HandleRead() {
       return false;
     }
     if (welcome->has_value()) Greet(**std::move(welcome));
+    if (auto clock = session_->TakeClock(); clock.has_value()) {
+      absl::MutexLock lock(&mutex_);
+      agent_clock_ = std::move(clock);
+    }
   }
   return true;
 }
 
 bool AgentStream::IsLayout() const {
-  // The first byte is the tag of the message's only field.
+  // The first byte is the tag of the message: a ClockReport comes after it.
   constexpr uint8_t kTag = v1::ClientMessage::kLayoutFieldNumber << 3 | 2;
   std::vector<grpc::Slice> slices;
   if (!read_buffer_.Dump(&slices).ok()) return false;
@@ -307,6 +311,7 @@ void AgentStream::Advance() {
   Step step = Step::kNone;
   v1::ServerMessage message;
   absl::Status end;
+  std::optional<v1::ClockEstimate> agent_clock;
   {
     absl::MutexLock lock(&mutex_);
     if (finished_ || writing_ || starting_read_) return;
@@ -316,7 +321,9 @@ void AgentStream::Advance() {
     if (step == Step::kWelcome) {
       TACHO_CHECK(welcome_.has_value());
       *message.mutable_welcome() = *std::exchange(welcome_, std::nullopt);
+      message.mutable_welcome()->set_clock_mark(ClockMark());
     }
+    if (step == Step::kAck) agent_clock = std::exchange(agent_clock_, std::nullopt);
     if (step == Step::kThrottle) {
       TACHO_CHECK(throttle_.has_value());
       *message.mutable_throttle() = *std::exchange(throttle_, std::nullopt);
@@ -331,6 +338,8 @@ void AgentStream::Advance() {
       return Write(message);
     case Step::kAck:
       *message.mutable_ack() = acks_->TakeAck();
+      if (agent_clock.has_value()) *message.mutable_ack()->mutable_agent_clock() = *agent_clock;
+      message.mutable_ack()->set_clock_mark(ClockMark());
       context_.session.metrics->AckSent();
       return Write(message);
     case Step::kRead:
@@ -380,6 +389,10 @@ void AgentStream::ReadAgain() {
     starting_read_ = false;
   }
   Advance();  // Others left what they found to this call.
+}
+
+uint64_t AgentStream::ClockMark() const {
+  return context_.session.clocks == nullptr ? 0 : context_.session.clocks->Mark();
 }
 
 void AgentStream::Write(const v1::ServerMessage& message) {

@@ -139,6 +139,8 @@ class AgentStream final : public ByteStreamReactor,
   Step NextStep(const AckCoalescer::State& acks, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status StoreFailure(const absl::Status& failure) const;
+  // For Welcome and Ack, right before they are written; 0: nobody compares clocks.
+  uint64_t ClockMark() const;
   void Write(const v1::ServerMessage& message);
   void ReadAgain() ABSL_LOCKS_EXCLUDED(mutex_);
   void FinishWith(const absl::Status& status);
@@ -158,6 +160,7 @@ class AgentStream final : public ByteStreamReactor,
   absl::Mutex mutex_;
   std::optional<v1::Welcome> welcome_ ABSL_GUARDED_BY(mutex_);  // To be written.
   std::optional<v1::Throttle> throttle_ ABSL_GUARDED_BY(mutex_);
+  std::optional<v1::ClockEstimate> agent_clock_ ABSL_GUARDED_BY(mutex_);  // For the next Ack.
   bool greeted_ ABSL_GUARDED_BY(mutex_) = false;
   const absl::Duration hello_timeout_;
   const absl::Time hello_by_;

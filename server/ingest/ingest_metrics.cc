@@ -44,6 +44,12 @@ IngestMetrics::IngestMetrics(prometheus::Registry* registry)
       lost_rows_(NewCounter(registry, "tacho_ingest_lost_rows_total")),
       clock_offset_(metrics::NewHistogram(registry, "tacho_ingest_clock_offset_seconds",
                                           {-60, -10, -1, -0.1, -0.01, 0, 0.01, 0.1, 1, 10, 60})),
+      clock_uncertainty_(metrics::NewHistogram(registry, "tacho_ingest_clock_uncertainty_seconds",
+                                               {0.0001, 0.001, 0.01, 0.1, 1, 10})),
+      clock_steps_ahead_(metrics::NewCounter(registry, "tacho_ingest_clock_steps_total",
+                                             {{"direction", "ahead"}})),
+      clock_steps_back_(
+          metrics::NewCounter(registry, "tacho_ingest_clock_steps_total", {{"direction", "back"}})),
       stream_ends_(CounterFamily(registry, "tacho_ingest_stream_ends_total")) {
   auto& refusals = CounterFamily(registry, "tacho_ingest_messages_refused_total");
   for (size_t i = 0; i < std::size(kRefusalNames); ++i) {

@@ -69,7 +69,13 @@ class IngestMetrics {
   // longer has those that are `gone`; it sends the others `again`.
   void AcknowledgedMissing(uint64_t gone, uint64_t again);
   void AckSent() { acks_.Increment(); }
-  // How far the agent's clock is ahead of ours, its message's way included.
+  // The agent's clock was measured, with this bound on the error.
+  void ClockMeasured(absl::Duration uncertainty) {
+    clock_uncertainty_.Observe(absl::ToDoubleSeconds(uncertainty));
+  }
+  // It was set.
+  void ClockStepped(bool ahead) { (ahead ? clock_steps_ahead_ : clock_steps_back_).Increment(); }
+  // How far the agent's clock is ahead of ours, on connecting and after it was set.
   void ClockOffsetSeen(absl::Duration offset) {
     clock_offset_.Observe(absl::ToDoubleSeconds(offset));
   }
@@ -92,6 +98,9 @@ class IngestMetrics {
   prometheus::Counter* missing_gone_;
   prometheus::Counter* missing_again_;
   prometheus::Histogram& clock_offset_;
+  prometheus::Histogram& clock_uncertainty_;
+  prometheus::Counter& clock_steps_ahead_;
+  prometheus::Counter& clock_steps_back_;
   prometheus::Family<prometheus::Counter>& stream_ends_;
   // Made ahead, so that counting takes no lock and a dashboard sees zeros.
   prometheus::Counter* refusals_[static_cast<int>(Refusal::kCount_)];

@@ -86,6 +86,7 @@ absl::StatusOr<std::optional<v1::Welcome>> StreamSession::Handle(
   wait_ = {};
   if (hello_seen_) heard_.Heard(absl::ToUnixNanos(context_.now()));
   TACHO_RETURN_IF_ERROR(context_.admission->CheckStream(untrusted, hello_seen_));
+  if (untrusted.has_clock()) HandleClock(untrusted.clock());
   if (!untrusted.has_batch()) return HandleOther(untrusted);
   const v1::Batch& batch = untrusted.batch();
   const auto known = layouts_.find(batch.layout());
@@ -187,6 +188,28 @@ absl::StatusOr<v1::Welcome> StreamSession::HandleHello(const v1::Hello& untruste
   welcome.set_echo_unix_ns(untrusted.clock_unix_ns());
   welcome.set_version(context_.version);
   return welcome;
+}
+
+void StreamSession::HandleClock(const v1::ClockReport& untrusted) {
+  if (clock_ == nullptr) return;
+  const auto seen = clock_->Reported(
+      {.mark = untrusted.mark(),
+       .held = absl::Nanoseconds(std::min<uint64_t>(untrusted.held_ns(), INT64_MAX)),
+       .said = absl::FromUnixNanos(untrusted.clock_unix_ns())});
+  if (!seen.has_value()) return;
+  const auto& [ahead, uncertainty] = seen->offset;
+  context_.metrics->ClockMeasured(uncertainty);
+  heard_.ClockSeen(absl::ToDoubleSeconds(ahead), absl::ToDoubleSeconds(uncertainty));
+  clock_seen_.emplace();
+  clock_seen_->set_ahead_ns(absl::ToInt64Nanoseconds(ahead));
+  clock_seen_->set_uncertainty_ns(static_cast<uint64_t>(absl::ToInt64Nanoseconds(uncertainty)));
+  if (!seen->step.has_value()) return;
+  context_.metrics->ClockStepped(*seen->step > absl::ZeroDuration());
+  context_.metrics->ClockOffsetSeen(ahead);
+  context_.log.Limited(log::Level::kWarn, "the clock of an agent was set",
+                       {{"agent", origin_.agent_id},
+                        {"by", absl::FormatDuration(*seen->step)},
+                        {"ahead", absl::FormatDuration(ahead)}});
 }
 
 absl::Status StreamSession::ClaimAgentId(const std::string& agent_id) const {

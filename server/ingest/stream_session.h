@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
@@ -66,6 +67,9 @@ class StreamSession {
   bool IsToBeQueued(size_t bytes) const;
   int64_t DefinitionDebt() const;
 
+  // What the last message showed of the agent's clock, for the next Ack; once.
+  std::optional<v1::ClockEstimate> TakeClock() { return std::exchange(clock_seen_, std::nullopt); }
+
   // How long to wait before the next message, for what the last one has used up.
   const edge::Quotas::Wait& wait() const { return wait_; }
   // quotas.agent_samples_per_second in rows such as this stream has sent; 0: no limit.
@@ -77,6 +81,7 @@ class StreamSession {
   absl::StatusOr<v1::Welcome> HandleHello(const v1::Hello& untrusted);
   // PERMISSION_DENIED unless the caller may use the id; then it is the caller's from now on.
   absl::Status ClaimAgentId(const std::string& agent_id) const;
+  void HandleClock(const v1::ClockReport& untrusted);
   absl::Status HandleLayout(const v1::Layout& untrusted);
   absl::Status HandleEvent(const v1::Event& untrusted);
   absl::Status HandleAttributes(const v1::Attributes& untrusted);
@@ -118,7 +123,8 @@ class StreamSession {
   AgentLedger::Stream heard_;
   bool imports_ = false;                       // It is no agent.
   std::unique_ptr<AgentClocks::Clock> clock_;  // Null: the agent has not said its time.
-  storage::Origin origin_;                     // Its sequence is that of the message at hand.
+  std::optional<v1::ClockEstimate> clock_seen_;
+  storage::Origin origin_;  // Its sequence is that of the message at hand.
   absl::flat_hash_map<uint32_t, StreamLayout> layouts_;  // By the agent's number.
   uint64_t columns_ = 0;                                 // Columns of all layouts.
   RowSelection selection_;

@@ -114,6 +114,14 @@ inline constexpr MetricInfo kGoodputMetrics[] = {
     {"tacho_job_goodput_ratio", "gauge", "1", "job",
      "Time in productive steps divided by wall time, since the first attempt began",
      kOfSteppingJobs},
+    {"tacho_job_lost_to_hosts_seconds", "gauge", "s", "job",
+     "What the whole job lost to slow hosts, for which all others waited in each step. "
+     "`docs/goodput.md` defines it; the time is in the buckets, too",
+     "If tasks record their own work"},
+    {"tacho_job_host_lost_seconds", "gauge", "s", "job, host, reason",
+     "The same by host, and by what it was slow in: `input`, `compute`, `communication`, "
+     "`checkpoint`; the 10 worst hosts of a job",
+     "If tasks record their own work"},
     {"tacho_job_mfu_ratio", "gauge", "1", "job",
      "Model FLOPs utilisation over the newest steps, at most 1,000: `flops_per_step` / (mean step "
      "time × `device_count` × peak FLOP/s of a device)",
@@ -197,8 +205,14 @@ inline constexpr MetricInfo kIngestMetrics[] = {
     {"tacho_ingest_stream_ends_total", "counter", "streams", "code",
      "Streams that ended, by gRPC status code"},
     {"tacho_ingest_clock_offset_seconds", "histogram", "s", "",
-     "How far the clocks of agents are ahead when they connect, less the time that their first "
-     "message took"},
+     "How far the clocks of agents are ahead: when they connect, less the time that their first "
+     "message took; and when they have been set"},
+    {"tacho_ingest_clock_uncertainty_seconds", "histogram", "s", "",
+     "By how much each measurement of an agent's clock may be wrong at most; about one a second "
+     "and agent"},
+    {"tacho_ingest_clock_steps_total", "counter", "steps", "direction",
+     "Times that the clock of a connected agent was set, by more than the measurements may be "
+     "wrong: `ahead` or `back`"},
 };
 
 inline constexpr MetricInfo kInteropMetrics[] = {

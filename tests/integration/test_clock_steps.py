@@ -1,8 +1,10 @@
 """What the real programs do while somebody sets the wall clock under them.
 
 A step must not change how long anything waits: commits, acknowledgements, seals, a source's interval,
-pauses before a new connection, the end of the process.
+pauses before a new connection, the end of the process. The collector sees a step of a connected agent
+within seconds, and says by how much.
 """
+import json
 import time
 import unittest
 
@@ -18,7 +20,7 @@ SOURCES = "  host: {interval: 100ms}\n  rings: {directory: ''}\n"
 
 
 def total(collector, name):
-    """The value of a metric without labels."""
+    """The value of a metric, by its name with its labels."""
     page = harness.http_get(collector.url("/metrics"))[2].decode()
     return sum(float(line.split()[1]) for line in page.splitlines() if line.startswith(name + " "))
 
@@ -80,6 +82,48 @@ class AgentTest(harness.TestCase):
         harness.wait_until(
             lambda: total(self.collector, "tacho_ingest_rows_total") >= before + 5, what
         )
+
+    def offset(self):
+        """How far the agent's clock is ahead and the bound on that, in seconds, as the agent last heard."""
+        listed = harness.tachoctl(self.collector.address, "agents", "-o", "json", "--seen", "2d")
+        if listed.returncode != 0:
+            return None, None
+        agent = json.loads(listed.stdout)["agents"][0]
+        return agent["clock_offset_seconds"], agent["clock_uncertainty_seconds"]
+
+    def expect_offset(self, seconds):
+        begin = time.monotonic()
+
+        def known():
+            ahead, bound = self.offset()
+            return bound is not None and bound < 1 and abs(ahead - seconds) <= bound + 0.001
+
+        harness.wait_until(known, f"an offset of {seconds} s")
+        took = time.monotonic() - begin
+        print(f"an offset of {self.offset()} s was known after {took:.1f} s")
+        self.assertLess(took, 10.0)
+
+    def steps(self, direction):
+        return total(self.collector, f'tacho_ingest_clock_steps_total{{direction="{direction}"}}')
+
+    def expect_ready(self, status):
+        harness.wait_until(
+            lambda: harness.http_get(self.collector.url("/readyz"))[0] == status, f"status {status}"
+        )
+
+    def test_a_step_of_a_connected_agent_is_seen_within_seconds(self):
+        self.expect_rows("rows before the step")
+        self.expect_offset(0.0)
+        streams = total(self.collector, "tacho_ingest_streams")
+        self.clock.set(300.0)
+        harness.wait_until(lambda: self.steps("ahead") == 1, "a step ahead", timeout_s=10)
+        self.expect_offset(300.0)
+        self.expect_ready(503)  # It is the only agent, so it may be the collector that is wrong.
+        self.clock.set(0.0)
+        harness.wait_until(lambda: self.steps("back") == 1, "a step back", timeout_s=10)
+        self.expect_ready(200)
+        self.assertEqual(total(self.collector, "tacho_ingest_streams"), streams)
+        self.assertEqual(self.steps("ahead"), 1)
 
     def test_samples_and_sends_after_its_clock_went_back(self):
         self.expect_rows("rows before the step")

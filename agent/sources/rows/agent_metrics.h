@@ -45,6 +45,14 @@ inline constexpr Metric kMissingMessages = {
     "the spool still held them (again), or not (gone)",
     "fate"};
 
+// --- Its clock, as the collector measures it.
+inline constexpr Metric kClockOffset = {
+    "tacho_agent_clock_offset_seconds", kGaugeType, "s",
+    "How far the host's clock is ahead of the collector's; negative: behind"};
+inline constexpr Metric kClockUncertainty = {
+    "tacho_agent_clock_uncertainty_seconds", kGaugeType, "s",
+    "By how much tacho_agent_clock_offset_seconds may be wrong at most"};
+
 // --- Each of its sources.
 inline constexpr Metric kSourceUp = {"tacho_agent_source_up", kGaugeType, "1",
                                      "Whether the source gives what it should: 1 or 0", "source"};
@@ -104,6 +112,8 @@ inline constexpr const Metric* kAll[] = {&kInfo,
                                          &kSpoolLostMessages,
                                          &kRefusedSamples,
                                          &kMissingMessages,
+                                         &kClockOffset,
+                                         &kClockUncertainty,
                                          &kSourceUp,
                                          &kSourceFailing,
                                          &kSourceFailingSeconds,

@@ -41,6 +41,10 @@ void AddDelivery(const DeliveryFigures& figures, Sample* sample) {
   sample->Add(own::kLostRows, static_cast<double>(figures.lost_rows));
   sample->Add(own::kMissingMessages, "again", static_cast<double>(figures.missing_again));
   sample->Add(own::kMissingMessages, "gone", static_cast<double>(figures.missing_gone));
+  if (figures.clock_ahead_seconds) sample->Add(own::kClockOffset, *figures.clock_ahead_seconds);
+  if (figures.clock_uncertainty_seconds) {
+    sample->Add(own::kClockUncertainty, *figures.clock_uncertainty_seconds);
+  }
 }
 
 void AddLosses(const SpoolStats& stats, Sample* sample) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,10 @@ struct DeliveryFigures {
   // those that the spool still held, and the others.
   uint64_t missing_again = 0;
   uint64_t missing_gone = 0;
+  // How far the host's clock is ahead of the collector's, and the bound on the error of that;
+  // nullopt: no collector has answered yet.
+  std::optional<double> clock_ahead_seconds = {};
+  std::optional<double> clock_uncertainty_seconds = {};
 };
 
 struct SelfOptions {

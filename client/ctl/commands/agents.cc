@@ -178,8 +178,9 @@ Command AgentsCommand() {
           R"(PATTERN is an RE2 expression that must match the whole name of the host. An agent is silent when
 it has not reported for a minute; its line then shows its last report. WAITING counts the messages in
 its spool, ROWS and LOST count since the agent started; LOST includes rows that rings overwrote.
-Below an agent, each source that fails is listed: for how long, when it tries again, and why; and
-what the collector refused of the agent since its start.
+Below an agent, each source that fails is listed: for how long, when it tries again, and why. Then
+come by how much the clock of its host is off, if that is more than a second, and what the collector
+refused of the agent since its start.
 
 The exit code is 0 if there are agents, whether or not one fails or is silent, also with --failing;
 it is 1 if no agent matches.
@@ -191,7 +192,8 @@ Examples:
 
 JSON: {"agents": [{"agent", "host", "version", "state": "ok"|"failing"|"silent", "last_seen",
   "last_seen_unix_ns", "jobs": [{"job", "tasks": [N]}], "waiting_messages", "waiting_bytes",
-  "rows", "lost_rows", "resident_bytes", "refused": [{"reason", "samples"}],
+  "rows", "lost_rows", "resident_bytes", "clock_offset_seconds", "clock_uncertainty_seconds",
+  "clock_synchronized", "refused": [{"reason", "samples"}],
   "sources": [{"source", "state": "ok"|"failing", "code", "reason", "since", "since_unix_ns",
   "retry", "retry_unix_ns", "polls", "failures", "lost_rows"}]}]}. Unknown values are null. CSV has a line for each source.)",
       .flags = {{.name = "failing",

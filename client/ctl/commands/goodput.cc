@@ -22,12 +22,23 @@ using Kind = RecordColumn::Kind;
 
 constexpr size_t kBarWidth = 32;
 constexpr uint64_t kMostSpans = 10'000;  // The collector's limit.
+constexpr int kMostLosingHosts = 10;
+// Less is not worth a table; the JSON has it.
+constexpr double kLeastLossPercent = 0.1;
 
 // "productive_step"; the number of a bucket that only a newer collector knows.
 std::string NameOf(v1::GoodputBucket bucket) {
   constexpr absl::string_view kPrefix = "GOODPUT_BUCKET_";
   const std::string& name = v1::GoodputBucket_Name(bucket);
   if (name.size() <= kPrefix.size()) return absl::StrCat(static_cast<int>(bucket));
+  return absl::AsciiStrToLower(name.substr(kPrefix.size()));
+}
+
+// "input"; the number of a reason that only a newer collector knows.
+std::string NameOf(v1::LossReason reason) {
+  constexpr absl::string_view kPrefix = "LOSS_REASON_";
+  const std::string& name = v1::LossReason_Name(reason);
+  if (name.size() <= kPrefix.size()) return absl::StrCat(static_cast<int>(reason));
   return absl::AsciiStrToLower(name.substr(kPrefix.size()));
 }
 
@@ -116,6 +127,35 @@ void PrintSteps(const Invocation& invocation, const v1::StepFigures& steps) {
   table.Print(*invocation.env.out, invocation.env.width, invocation.env.unicode);
 }
 
+// "input 1m 20s, compute 4s".
+std::string ReasonsText(const v1::HostLoss& host) {
+  std::string text;
+  for (const v1::ReasonLoss& one : host.reasons()) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", NameOf(one.reason()), " ", Time(one.ns()));
+  }
+  return text;
+}
+
+void PrintLosses(const Invocation& invocation, const v1::GoodputResponse& answer) {
+  if (!answer.has_losses()) return;
+  const v1::HostLosses& losses = answer.losses();
+  const double percent = PercentOf(answer.total(), losses.lost_ns());
+  if (percent < kLeastLossPercent) return;
+  *invocation.env.out << "\nTasks waited " << Time(losses.lost_ns()) << " ("
+                      << ShareText(percent / 100) << ") for slow hosts:\n";
+  Table table({{"HOST"}, {"LOST", Align::kRight}, {"%", Align::kRight}, {"BY"}});
+  const int shown = std::min(losses.hosts_size(), kMostLosingHosts);
+  for (int i = 0; i < shown; ++i) {
+    const v1::HostLoss& host = losses.hosts(i);
+    table.AddRow({host.host(), Time(host.lost_ns()),
+                  ShareNumber(PercentOf(answer.total(), host.lost_ns()) / 100), ReasonsText(host)});
+  }
+  table.Print(*invocation.env.out, invocation.env.width, invocation.env.unicode);
+  if (shown == losses.hosts_size()) return;
+  *invocation.env.out << Count(static_cast<uint64_t>(losses.hosts_size() - shown), "more host")
+                      << " in -o json.\n";
+}
+
 // "51..99"; "-": there are none.
 std::string StepsOf(const v1::LedgerSpan& span) {
   if (!span.has_first_step()) return "-";
@@ -155,6 +195,7 @@ void PrintTable(const Invocation& invocation, const v1::GoodputResponse& answer,
   *invocation.env.out << absl::StrCat(", ", ShareText(total.goodput_ratio()), " productive\n\n");
   PrintBuckets(invocation, total);
   PrintAttempts(invocation, answer);
+  PrintLosses(invocation, answer);
   if (answer.has_steps()) PrintSteps(invocation, answer.steps());
   if (answer.step_metric().empty()) {
     *invocation.env.out << "\nNo step has been recorded, so productive time is not known.\n";
@@ -210,6 +251,20 @@ void WriteJson(const v1::LedgerSpan& span, JsonWriter* json) {
   json->Field("last_step", Maybe(span.has_last_step(), span.last_step()));
 }
 
+void WriteJson(const v1::HostLosses& losses, JsonWriter* json) {
+  json->Field("lost_seconds", SecondsOf(losses.lost_ns()));
+  json->Field("judged_steps", losses.judged_steps());
+  json->Objects("hosts", losses.hosts(), [&](const v1::HostLoss& host) {
+    json->Field("host", host.host());
+    json->Field("lost_seconds", SecondsOf(host.lost_ns()));
+    json->Object("seconds", [&] {
+      for (const v1::ReasonLoss& one : host.reasons()) {
+        json->Field(NameOf(one.reason()), SecondsOf(one.ns()));
+      }
+    });
+  });
+}
+
 void PrintJson(const Invocation& invocation, const v1::GoodputResponse& answer, bool spans) {
   JsonWriter json(*invocation.env.out);
   json.Object([&] {
@@ -219,6 +274,12 @@ void PrintJson(const Invocation& invocation, const v1::GoodputResponse& answer, 
       json.Field("attempt", attempt.attempt());
       WriteJson(attempt.goodput(), &json);
     });
+    json.Key("losses");
+    if (answer.has_losses()) {
+      json.Object([&] { WriteJson(answer.losses(), &json); });
+    } else {
+      json.Null();
+    }
     if (spans) {
       json.Objects("spans", answer.spans(),
                    [&](const v1::LedgerSpan& span) { WriteJson(span, &json); });
@@ -313,6 +374,10 @@ ran again), stalled, down (between attempts), other. docs/goodput.md defines the
 second, ideal step time and time left. Time counts once its bucket is decided: the step in progress
 is not included.
 
+If the tasks record their own work, it also says for which hosts the others waited, for how long,
+and in what those were slow: input, compute, communication or checkpoint. That time is in the
+buckets, too.
+
 With --spans it also lists the spans of the ledger, oldest first: when each began, how long it took,
 its bucket and its steps. If there are more spans than N, the shortest become part of a neighbour.
 
@@ -326,7 +391,9 @@ JSON: {"job", "total": {"begin", "begin_unix_ns", "end", "end_unix_ns", "wall_se
   "rewinds"}, "attempts": [{"attempt", …as total}], "steps": null or {"attempt", "metric",
   "sampled", "step_time_{median,p90,p99,mean,mad,ideal}_seconds", "mfu_ratio",
   "device_peak_flops", "device_peak_source", "tokens_per_second", "last_step", "planned_steps",
-  "progress_ratio", "remaining_seconds"; null where nothing is recorded}}; with --spans also "spans":
+  "progress_ratio", "remaining_seconds"; null where nothing is recorded}, "losses": null or {"lost_seconds",
+  "judged_steps", "hosts": [{"host", "lost_seconds", "seconds": {REASON: number}}]}}; with --spans
+  also "spans":
   [{"bucket", "begin", "begin_unix_ns", "end", "end_unix_ns", "attempt", "first_step" or null,
   "last_step" or null}] and "spans_joined"
 CSV: attempt (empty: the job), bucket, seconds, percent; with --spans the spans instead.)",

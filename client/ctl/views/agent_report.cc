@@ -98,6 +98,16 @@ std::string RefusedText(const std::string& reason, uint64_t samples) {
                       RemedyFor(reason));
 }
 
+// "its clock is 2h ahead of the collector's; no time service keeps it".
+std::string ClockText(const AgentStatus& agent) {
+  const double seconds = agent.clock_offset_seconds.value_or(0);
+  std::string text =
+      absl::StrCat("its clock is ", ReadableDuration(absl::AbsDuration(absl::Seconds(seconds))),
+                   seconds > 0 ? " ahead of" : " behind", " the collector's");
+  if (agent.clock_synchronized == false) absl::StrAppend(&text, "; no time service keeps it");
+  return text;
+}
+
 void WriteSource(const SourceStatus& source, JsonWriter* json) {
   json->Field("source", MaybeText(source.name));
   json->Field("state", source.failing ? "failing" : "ok");
@@ -127,6 +137,9 @@ void WriteAgent(const AgentStatus& agent, JsonWriter* json) {
   json->Field("rows", agent.rows);
   json->Field("lost_rows", agent.lost_rows);
   json->Field("resident_bytes", agent.resident_bytes);
+  json->Field("clock_offset_seconds", agent.clock_offset_seconds);
+  json->Field("clock_uncertainty_seconds", agent.clock_uncertainty_seconds);
+  json->Field("clock_synchronized", agent.clock_synchronized);
   json->Objects("refused", agent.refused, [&](const auto& reason_and_samples) {
     json->Field("reason", MaybeText(reason_and_samples.first));
     json->Field("samples", reason_and_samples.second);
@@ -144,6 +157,12 @@ void AppendTime(const std::optional<int64_t>& unix_ns, std::vector<std::string>*
   fields->push_back(unix_ns ? absl::StrCat(*unix_ns) : "");
 }
 
+void AppendClock(const AgentStatus& agent, std::vector<std::string>* fields) {
+  for (const auto& seconds : {agent.clock_offset_seconds, agent.clock_uncertainty_seconds}) {
+    fields->push_back(seconds ? absl::StrCat(*seconds) : "");
+  }
+}
+
 std::vector<std::string> CsvFields(const AgentStatus& agent, const SourceStatus* source) {
   std::vector<std::string> fields = {agent.id, agent.host, agent.version, StateName(agent.state)};
   AppendTime(agent.last_seen_unix_ns, &fields);
@@ -154,6 +173,7 @@ std::vector<std::string> CsvFields(const AgentStatus& agent, const SourceStatus*
   }
   if (source == nullptr) {
     fields.resize(fields.size() + 8);
+    AppendClock(agent, &fields);
     return fields;
   }
   fields.push_back(source->name);
@@ -162,6 +182,7 @@ std::vector<std::string> CsvFields(const AgentStatus& agent, const SourceStatus*
   fields.push_back(source->reason);
   AppendTime(source->since_unix_ns, &fields);
   AppendTime(source->retry_unix_ns, &fields);
+  AppendClock(agent, &fields);
   return fields;
 }
 
@@ -198,6 +219,7 @@ void PrintAgents(const Environment& env, const std::vector<AgentStatus>& agents)
     for (const SourceStatus& source : agent.sources) {
       if (source.failing) remark(FailureText(source, env.now));
     }
+    if (agent.clock_is_off()) remark(ClockText(agent));
     for (const auto& [reason, samples] : agent.refused) remark(RefusedText(reason, samples));
   }
   table.Print(*env.out, env.width, env.unicode);
@@ -211,16 +233,28 @@ void WriteAgentsJson(std::ostream& out, const std::vector<AgentStatus>& agents) 
 }
 
 void WriteAgentsCsv(std::ostream& out, const std::vector<AgentStatus>& agents) {
-  out << CsvLine({"agent",         "host",
-                  "version",       "state",
-                  "last_seen",     "last_seen_unix_ns",
-                  "tasks",         "waiting_messages",
-                  "waiting_bytes", "rows",
-                  "lost_rows",     "resident_bytes",
-                  "source",        "source_state",
-                  "code",          "reason",
-                  "since",         "since_unix_ns",
-                  "retry",         "retry_unix_ns"});
+  out << CsvLine({"agent",
+                  "host",
+                  "version",
+                  "state",
+                  "last_seen",
+                  "last_seen_unix_ns",
+                  "tasks",
+                  "waiting_messages",
+                  "waiting_bytes",
+                  "rows",
+                  "lost_rows",
+                  "resident_bytes",
+                  "source",
+                  "source_state",
+                  "code",
+                  "reason",
+                  "since",
+                  "since_unix_ns",
+                  "retry",
+                  "retry_unix_ns",
+                  "clock_offset_seconds",
+                  "clock_uncertainty_seconds"});
   for (const AgentStatus& agent : agents) {
     if (agent.sources.empty()) out << CsvLine(CsvFields(agent, nullptr));
     for (const SourceStatus& source : agent.sources) out << CsvLine(CsvFields(agent, &source));

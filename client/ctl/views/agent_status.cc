@@ -3,6 +3,7 @@
 #include "client/ctl/views/agent_status.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "proto/base/saturate.h"
@@ -13,6 +14,9 @@ namespace {
 // One call may return samples of two rows, if a row arrives meanwhile. Samples that are older
 // belong to a source that no longer exists, or to an earlier reason.
 constexpr int64_t kOneMomentNs = 60'000'000'000;
+constexpr char kSynchronized[] = "host_clock_synchronized";
+// As in the condition ClockSkewed.
+constexpr double kClockOffSeconds = 1;
 
 std::string LabelOf(const v1::SeriesInfo& series, absl::string_view name) {
   for (const v1::Label& label : series.labels()) {
@@ -59,14 +63,27 @@ void TakeAgentSample(const v1::LatestSample& sample, AgentStatus* agent) {
     agent->refused[LabelOf(sample.series(), "reason")] = Whole(sample);
   }
   if (metric == "tacho_agent_resident_memory_bytes") agent->resident_bytes = Whole(sample);
+  if (metric == "tacho_agent_clock_offset_seconds") agent->clock_offset_seconds = sample.value();
+  if (metric == "tacho_agent_clock_uncertainty_seconds") {
+    agent->clock_uncertainty_seconds = sample.value();
+  }
+}
+
+// The source of the host records it, and less often than the agent's rows come.
+bool IsOfHost(const v1::LatestSample& sample) {
+  return sample.series().metric().name() == kSynchronized;
 }
 
 AgentStatus Assess(Samples samples) {
+  AgentStatus agent;
+  for (const v1::LatestSample* sample : samples) {
+    if (IsOfHost(*sample)) agent.clock_synchronized = sample->value() != 0;
+  }
+  std::erase_if(samples, [](const auto* sample) { return IsOfHost(*sample); });
   // Where a reason or a version has changed, the newer one counts.
   std::stable_sort(samples.begin(), samples.end(), [](const auto* a, const auto* b) {
     return a->time_unix_ns() < b->time_unix_ns();
   });
-  AgentStatus agent;
   agent.host = samples.back()->series().host();
   agent.last_seen_unix_ns = samples.back()->time_unix_ns();
   std::map<std::string, SourceStatus> sources;
@@ -98,6 +115,11 @@ size_t AgentStatus::failing() const {
       std::count_if(sources.begin(), sources.end(), [](const auto& one) { return one.failing; }));
 }
 
+bool AgentStatus::clock_is_off() const {
+  return std::abs(clock_offset_seconds.value_or(0)) - clock_uncertainty_seconds.value_or(0) >
+         kClockOffSeconds;
+}
+
 const std::vector<std::string>& AgentMetrics() {
   static const auto* const metrics =
       new std::vector<std::string>{"tacho_agent_info",
@@ -107,6 +129,9 @@ const std::vector<std::string>& AgentMetrics() {
                                    "tacho_agent_rows_total",
                                    "tacho_agent_lost_rows_total",
                                    "tacho_agent_refused_samples_total",
+                                   "tacho_agent_clock_offset_seconds",
+                                   "tacho_agent_clock_uncertainty_seconds",
+                                   kSynchronized,
                                    "tacho_agent_source_up",
                                    "tacho_agent_source_failing",
                                    "tacho_agent_source_failing_seconds",
@@ -125,6 +150,10 @@ std::vector<AgentStatus> AssessAgents(const std::vector<v1::LatestSample>& lates
   }
   std::vector<AgentStatus> agents;
   for (auto& [host, samples] : by_host) {
+    // Another program may record a host on which no agent runs.
+    if (std::all_of(samples.begin(), samples.end(), [](auto* one) { return IsOfHost(*one); })) {
+      continue;
+    }
     AgentStatus& agent = agents.emplace_back(Assess(std::move(samples)));
     if (now - absl::FromUnixNanos(agent.last_seen_unix_ns) > silent_after) {
       agent.state = AgentStatus::State::kSilent;

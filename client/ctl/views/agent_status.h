@@ -43,10 +43,16 @@ struct AgentStatus {
   std::optional<uint64_t> rows;
   std::optional<uint64_t> lost_rows;  // By the spool and by all sources.
   std::optional<uint64_t> resident_bytes;
+  // How far its host's clock is ahead of the collector's, with the bound on the error.
+  std::optional<double> clock_offset_seconds;
+  std::optional<double> clock_uncertainty_seconds;
+  std::optional<bool> clock_synchronized;   // A time service keeps it, as the host's kernel says.
   std::map<std::string, uint64_t> refused;  // Samples that the collector refused, by reason.
   std::vector<SourceStatus> sources;        // By name.
 
   size_t failing() const;
+  // The clock is certainly off by more than a second: times of the rows are wrong.
+  bool clock_is_off() const;
 };
 
 // Metrics that AssessAgents() wants the newest samples of.

@@ -1,13 +1,15 @@
 // ClockSkewed: the clock of a host is wrong, and so are the times of its rows.
 //
-// Definition. Let o_i be the lead of host i's clock over the collector's, as its agent estimated it
-// from exchanges with the collector. The condition is true if |o_i| > max_offset. If at least half
-// of 3 hosts or more share an offset, within max_offset, the collector's clock is the one that
+// Definition. Let o_i be the lead of host i's clock over the collector's, as the collector measures
+// it about once a second in exchanges with the agent, and u_i the bound on its error. The condition
+// is true if |o_i| - u_i > max_offset, that is for sure. An agent of an older version says its time
+// on connecting only: then o_i is of that moment, includes the way of the message, and u_i is 0. A
+// clock that is set while its agent is connected shows with the agent's next message. If at least
+// half of 3 hosts or more share an offset, within max_offset, the collector's clock is the one that
 // differs (reason CollectorClock, no culprits). Otherwise the reason is HostClock, and the culprits
 // are the hosts, the furthest first; score: |o_i| in seconds.
 //
-// Needs agents that estimate their offset; an estimate is off by half a round trip at most. Rows
-// keep the times that they came with; the detectors correct for a known offset.
+// Needs agents. Rows keep the times that they came with; the detectors correct for a known offset.
 //
 // Source: the exchange is NTP's (RFC 5905, section 8). The bound is ours: a smaller offset changes
 // nothing that is shown in seconds.
@@ -42,6 +44,9 @@ namespace {
 struct Offset {
   const HostWindow* host = nullptr;
   double seconds = 0;
+  double uncertainty = 0;
+
+  bool Exceeds(double bound) const { return std::abs(seconds) - uncertainty > bound; }
 };
 
 // The offset that at least half of the hosts share; nullopt if there is none, or it is small.
@@ -68,20 +73,20 @@ Finding DetectClockSkewed(const JobWindow& window, const Progress::ClockSkewed& 
   for (const HostWindow& host : window.hosts) {
     if (!host.agent.has_value() || !host.agent->clock_offset_seconds.has_value()) continue;
     const double seconds = *host.agent->clock_offset_seconds;
-    if (std::isfinite(seconds)) offsets.push_back({.host = &host, .seconds = seconds});
+    const double uncertainty = host.agent->clock_uncertainty_seconds.value_or(0);
+    if (!std::isfinite(seconds)) continue;
+    offsets.push_back({.host = &host, .seconds = seconds, .uncertainty = uncertainty});
   }
   if (offsets.empty()) return NotJudged();
   std::stable_sort(offsets.begin(), offsets.end(), [](const Offset& a, const Offset& b) {
-    return std::abs(a.seconds) > std::abs(b.seconds);
+    return std::abs(a.seconds) - a.uncertainty > std::abs(b.seconds) - b.uncertainty;
   });
   const double bound = Seconds(settings.max_offset());
   const double worst = offsets.front().seconds;
-  if (!(std::abs(worst) > bound)) return NotPresent();
+  if (!offsets.front().Exceeds(bound)) return NotPresent();
 
-  const auto off =
-      static_cast<size_t>(std::count_if(offsets.begin(), offsets.end(), [&](const Offset& offset) {
-        return std::abs(offset.seconds) > bound;
-      }));
+  const auto off = static_cast<size_t>(std::count_if(
+      offsets.begin(), offsets.end(), [&](const Offset& offset) { return offset.Exceeds(bound); }));
   const std::optional<double> common = Common(offsets, bound);
   Finding finding =
       common.has_value()
@@ -95,6 +100,7 @@ Finding DetectClockSkewed(const JobWindow& window, const Progress::ClockSkewed& 
                                     offsets.front().host->host, std::abs(worst), Direction(worst),
                                     off, offsets.size()));
   finding.figures = {{"offset", worst, "s"},
+                     {"uncertainty", offsets.front().uncertainty, "s"},
                      {"threshold", bound, "s"},
                      {"hosts_off", static_cast<double>(off), "1"},
                      {"hosts", static_cast<double>(offsets.size()), "1"}};

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/saturate.h"
 #include "server/errors/grpc_status.h"
 #include "server/query/read/selection.h"
 
@@ -37,6 +38,28 @@ void SpanToProto(const goodput::BucketSpan& span, v1::LedgerSpan* proto) {
   if (!span.steps.has_value()) return;
   proto->set_first_step(span.steps->first);
   proto->set_last_step(span.steps->last);
+}
+
+// The enum begins with UNSPECIFIED.
+static_assert(v1::LossReason_MAX == static_cast<int>(goodput::kLossReasons));
+
+void LossesToProto(const goodput::JobGoodput& goodput, v1::HostLosses* proto) {
+  const auto ns = [](double seconds) { return SaturatingCast<int64_t>(seconds * 1e9); };
+  proto->set_lost_ns(ns(goodput.lost_seconds));
+  proto->set_judged_steps(goodput.loss_judged_steps);
+  for (const auto& losing : goodput.losing_hosts) {
+    v1::HostLoss* host = proto->add_hosts();
+    host->set_host(losing.host);
+    int64_t all = 0;
+    for (size_t i = 0; i < goodput::kLossReasons; ++i) {
+      if (losing.seconds[i] <= 0) continue;
+      v1::ReasonLoss* reason = host->add_reasons();
+      reason->set_reason(static_cast<v1::LossReason>(i + 1));
+      reason->set_ns(ns(losing.seconds[i]));
+      all += reason->ns();
+    }
+    host->set_lost_ns(all);
+  }
 }
 
 }  // namespace
@@ -76,6 +99,7 @@ void ToProto(const goodput::JobGoodput& goodput, bool totals_only, v1::GoodputRe
   response->set_step_metric(goodput.step_metric);
   for (const goodput::BucketSpan& span : goodput.spans) SpanToProto(span, response->add_spans());
   response->set_spans_joined(goodput.spans_joined);
+  if (goodput.loss_judged_steps > 0) LossesToProto(goodput, response->mutable_losses());
 }
 
 absl::Status GetGoodput(const storage::Store& store, const v1::GoodputRequest& request,

@@ -100,6 +100,10 @@ class FakeCollector : public v1::Ingest::Service {
     absl::MutexLock lock(&mutex_);
     return most_ranges_;
   }
+  std::vector<v1::ClockReport> clocks() {
+    absl::MutexLock lock(&mutex_);
+    return clocks_;
+  }
   uint64_t samples() {
     absl::MutexLock lock(&mutex_);
     return samples_;
@@ -193,6 +197,7 @@ class FakeCollector : public v1::Ingest::Service {
   void Take(const v1::ClientMessage& message, const std::set<uint32_t>& layouts) {
     absl::MutexLock lock(&mutex_);
     const uint64_t sequence = SequenceOf(message);
+    if (message.has_clock()) clocks_.push_back(message.clock());
     streams_.back().push_back(sequence);
     taken_.insert(sequence);
     if (message.has_batch()) {
@@ -221,6 +226,7 @@ class FakeCollector : public v1::Ingest::Service {
   std::vector<std::vector<uint64_t>> streams_;
   std::map<std::string, std::string> attributes_;
   std::vector<v1::Gap> gaps_;
+  std::vector<v1::ClockReport> clocks_ ABSL_GUARDED_BY(mutex_);
   std::vector<v1::Hello> hellos_;
   int undefined_layouts_ = 0;
   int most_ranges_ = 0;

@@ -12,6 +12,7 @@
 #include "agent/spool/spool.h"
 #include "agent/spool/spool_losses.h"
 #include "agent/stream/acknowledged.h"
+#include "agent/stream/clock_reports.h"
 #include "agent/stream/lanes.h"
 #include "agent/stream/pace.h"
 #include "agent/stream/refused_totals.h"
@@ -163,12 +164,41 @@ TEST(ClockOffsetTest, MiddleOfTheExchangeIsWhenTheOtherClockWasRead) {
   const absl::Time t = absl::FromUnixSeconds(100);
   EXPECT_FALSE(clock.estimate().has_value());
   clock.Exchanged(t, t + absl::Seconds(2), t + absl::Seconds(11));
-  EXPECT_EQ(clock.estimate()->offset, absl::Seconds(10));
+  EXPECT_EQ(clock.estimate()->ahead, -absl::Seconds(10));
   EXPECT_EQ(clock.estimate()->uncertainty, absl::Seconds(1));
-  clock.Heard(t, t + absl::Seconds(9));
-  EXPECT_EQ(clock.estimate()->offset, absl::Seconds(10)) << "a slow message says nothing";
-  clock.Heard(t, t + absl::Seconds(12));
-  EXPECT_EQ(clock.estimate()->offset, absl::Seconds(12));
+  clock.Exchanged(t, t - absl::Hours(1), t);
+  EXPECT_EQ(clock.estimate()->ahead, -absl::Seconds(10)) << "ours was set back";
+  v1::ClockEstimate told;
+  told.set_ahead_ns(-3'000'000);
+  told.set_uncertainty_ns(1'000);
+  clock.Told(told);
+  EXPECT_EQ(clock.estimate()->ahead, -absl::Milliseconds(3));
+  EXPECT_EQ(clock.estimate()->uncertainty, absl::Microseconds(1));
+}
+
+TEST(ClockReportsTest, AnswersEachMarkOnceAndAtMostOnceASecond) {
+  ClockReports reports;
+  const absl::Time t = absl::FromUnixSeconds(100);
+  const absl::Time wall = absl::FromUnixSeconds(1'700'000'000);
+  EXPECT_FALSE(reports.IsDue(t)) << "a collector that takes none gives no mark";
+  reports.Marked(7, t);
+  ASSERT_TRUE(reports.IsDue(t + absl::Milliseconds(20)));
+  const v1::ClockReport report = reports.Take(t + absl::Milliseconds(20), wall);
+  EXPECT_EQ(report.mark(), 7u);
+  EXPECT_EQ(report.held_ns(), 20'000'000u);
+  EXPECT_EQ(report.clock_unix_ns(), absl::ToUnixNanos(wall));
+  EXPECT_FALSE(reports.IsDue(t + absl::Hours(1)));
+  reports.Marked(8, t + absl::Milliseconds(30));
+  EXPECT_FALSE(reports.IsDue(t + absl::Milliseconds(1019)));
+  EXPECT_TRUE(reports.IsDue(t + absl::Milliseconds(1020)));
+}
+
+TEST(ClockReportsTest, TheLongestReportFitsWhatIsLeftForIt) {
+  v1::ClientMessage message;
+  message.mutable_clock()->set_mark(UINT64_MAX);
+  message.mutable_clock()->set_held_ns(UINT64_MAX);
+  message.mutable_clock()->set_clock_unix_ns(INT64_MIN);
+  EXPECT_LE(message.ByteSizeLong(), ClockReports::kMaxBytes);
 }
 
 TEST(SuspicionTest, FindsTheMessageThatIsAloneWhenTheStreamIsRefused) {

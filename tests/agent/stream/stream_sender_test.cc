@@ -175,6 +175,27 @@ TEST_F(SenderTest, CollectorThatWorksIsKeptThoughAnotherIsThere) {
   EXPECT_TRUE(second.hellos().empty());
 }
 
+TEST_F(SenderTest, SaysItsTimeBesideTheNextMessageToACollectorThatTakesIt) {
+  collector_.welcome.set_clock_mark(17);
+  Append(1, 1);
+  StartSender(collector_.address());
+  ASSERT_TRUE(collector_.WaitForDurable(1));
+  const std::vector<v1::ClockReport> clocks = collector_.clocks();
+  ASSERT_EQ(clocks.size(), 1u);
+  EXPECT_EQ(clocks[0].mark(), 17u);
+  EXPECT_LT(clocks[0].held_ns(), 20'000'000'000u);
+  const absl::Time said = absl::FromUnixNanos(clocks[0].clock_unix_ns());
+  EXPECT_LT(absl::AbsDuration(absl::Now() - said), absl::Minutes(1));
+  EXPECT_EQ(collector_.values().at(1), 1) << "the message is whole";
+}
+
+TEST_F(SenderTest, SaysNothingOfItsClockToACollectorThatDoesNotAsk) {
+  Append(1, 3);
+  StartSender(collector_.address());
+  ASSERT_TRUE(collector_.WaitForDurable(3));
+  EXPECT_TRUE(collector_.clocks().empty());
+}
+
 TEST_F(SenderTest, ThrottleHoldsForTheCollectorThatAskedForIt) {
   FakeCollector second;
   collector_.throttle.set_pause_ms(600'000);

@@ -105,6 +105,25 @@ TEST_F(CtlAgentsTest, SaysWhatTheCollectorRefusedAndWhatToDo) {
   EXPECT_THAT(Out(), HasSubstr("\"reason\": \"too_old\""));
 }
 
+TEST_F(CtlAgentsTest, SaysByHowMuchAClockIsCertainlyOff) {
+  Add("host-1", "tacho_agent_clock_offset_seconds", kNow - 4 * kSecond, -7200);
+  Add("host-1", "tacho_agent_clock_uncertainty_seconds", kNow - 4 * kSecond, 0.002);
+  Add("host-1", "host_clock_synchronized", kNow - 90 * kSecond, 0);
+  Add("no-agent", "host_clock_synchronized", kNow, 0);
+  AddAgent("host-2", "host-2", kNow);
+  Add("host-2", "tacho_agent_clock_offset_seconds", kNow, 5);
+  Add("host-2", "tacho_agent_clock_uncertainty_seconds", kNow, 4.5);
+  ASSERT_EQ(Run({"agents"}), kOk) << Err();
+  EXPECT_THAT(Out(), AllOf(HasSubstr("its clock is 2h behind the collector's; no time service"),
+                           Not(HasSubstr("5s ahead")), Not(HasSubstr("no-agent"))));
+  ASSERT_EQ(Run({"agents", "-o", "json"}), kOk);
+  EXPECT_THAT(Out(), AllOf(HasSubstr("\"clock_offset_seconds\": -7200"),
+                           HasSubstr("\"clock_uncertainty_seconds\": 0.002"),
+                           HasSubstr("\"clock_synchronized\": false")));
+  ASSERT_EQ(Run({"agents", "-o", "csv"}), kOk);
+  EXPECT_THAT(Out(), HasSubstr(",-7200,0.002\r\n"));
+}
+
 TEST_F(CtlAgentsTest, WrapsReasonsInANarrowTerminal) {
   env_.width = 60;
   ASSERT_EQ(Run({"agents"}), kOk);

@@ -139,6 +139,32 @@ TEST_F(CtlGoodputTest, SpansAreListedInTheOrderOfTime) {
   EXPECT_THAT(Err(), HasSubstr("--spans"));
 }
 
+TEST_F(CtlGoodputTest, NamesTheHostsThatTheOthersWaitedFor) {
+  FillAnswer();
+  v1::HostLosses& losses = *fake_.goodput.mutable_losses();
+  losses.set_judged_steps(1000);
+  for (int i = 0; i < 12; ++i) {
+    v1::HostLoss& host = *losses.add_hosts();
+    host.set_host("host-" + std::to_string(i));
+    v1::ReasonLoss& reason = *host.add_reasons();
+    reason.set_reason(i == 0 ? v1::LOSS_REASON_INPUT : v1::LOSS_REASON_COMPUTE);
+    reason.set_ns(i == 0 ? 600 * kSecond : 12 * kSecond);
+    host.set_lost_ns(reason.ns());
+    losses.set_lost_ns(losses.lost_ns() + reason.ns());
+  }
+  ASSERT_EQ(Run({"goodput", "bert"}), kOk) << Err();
+  EXPECT_THAT(Out(), AllOf(HasSubstr("Tasks waited 12m 12s (7.3 %) for slow hosts:\n"),
+                           ContainsRegex("host-0 +10m +6.0 +input 10m\n"),
+                           ContainsRegex("host-9 +12s +0.1 +compute 12s\n"),
+                           Not(HasSubstr("host-10")), HasSubstr("2 more hosts in -o json.\n")));
+  ASSERT_EQ(Run({"goodput", "bert", "-o", "json"}), kOk);
+  EXPECT_THAT(Out(), AllOf(HasSubstr("\"judged_steps\": 1000"), HasSubstr("\"host\": \"host-11\""),
+                           HasSubstr("\"input\": 600")));
+  losses.set_lost_ns(kSecond);
+  ASSERT_EQ(Run({"goodput", "bert"}), kOk) << Err();
+  EXPECT_THAT(Out(), Not(HasSubstr("slow hosts"))) << "next to nothing";
+}
+
 TEST_F(CtlGoodputTest, AJobWithoutStepsSaysSo) {
   fake_.goodput.set_job("bert");
   Fill(0, {0, 60}, fake_.goodput.mutable_total());

@@ -102,6 +102,7 @@ class IngestStreamTest : public testing::Test {
     options.registry = &registry_;
     options.quotas = &quotas_;
     options.limiting = &limiting_;
+    options.clocks = &clocks_;
     options.limits = limits;
     options.retention = absl::Hours(24);
     options.ack_tick = absl::Milliseconds(1);
@@ -157,6 +158,7 @@ class IngestStreamTest : public testing::Test {
   }
 
   IngestStore store_{absl::FromUnixNanos(kNowNs)};
+  AgentClocks clocks_{[] { return absl::FromUnixNanos(kNowNs); }};
   prometheus::Registry registry_;
   std::atomic<uint64_t> resident_{0};
   absl::Mutex log_mutex_;

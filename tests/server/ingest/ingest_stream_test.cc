@@ -1,5 +1,6 @@
 // The ingest service as a plain client sees it: what is acknowledged, and how streams end.
 #include <atomic>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -87,6 +88,31 @@ TEST_F(IngestStreamTest, BytesThatAreNoMessageAreRefusedAsSuch) {
   await();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(status.error_message(), HasSubstr("ClientMessage"));
+}
+
+TEST_F(IngestStreamTest, AReportOfTheAgentsClockIsAnsweredWithHowFarItIsOff) {
+  Client client(port_);
+  v1::ClientMessage hello = HelloMessage();
+  hello.mutable_hello()->set_clock_unix_ns(kNowNs);
+  const v1::Welcome welcome = client.Greet(hello);
+  ASSERT_NE(welcome.clock_mark(), 0u);
+  v1::ClientMessage batch = BatchMessage(1);
+  batch.mutable_clock()->set_mark(welcome.clock_mark());
+  batch.mutable_clock()->set_clock_unix_ns(kNowNs + 7'200'000'000'000);
+  client.Send({LayoutMessage(), batch});
+  ASSERT_TRUE(store_.AwaitQueued(1));
+  store_.Commit();
+  const auto answer = client.Read();
+  ASSERT_TRUE(answer.has_value() && answer->has_ack());
+  EXPECT_GT(answer->ack().clock_mark(), welcome.clock_mark());
+  const v1::ClockEstimate& clock = answer->ack().agent_clock();
+  EXPECT_LE(std::abs(clock.ahead_ns() - 7'200'000'000'000),
+            static_cast<int64_t>(clock.uncertainty_ns()));
+  EXPECT_LT(clock.uncertainty_ns(), 30'000'000'000u);
+  client.Send(BatchMessage(2));
+  ASSERT_TRUE(store_.AwaitQueued(1));
+  store_.Commit();
+  EXPECT_FALSE(client.Read()->ack().has_agent_clock()) << "an agent without reports hears nothing";
 }
 
 TEST_F(IngestStreamTest, MessageAboveTheLimitIsResourceExhausted) {

@@ -152,6 +152,31 @@ export interface GoodputResponse {
   stepMetric?: string;
   spans?: LedgerSpan[];
   spansJoined?: Int64;
+  losses?: HostLosses;
+}
+
+export type LossReason =
+  | 'LOSS_REASON_UNSPECIFIED'
+  | 'LOSS_REASON_INPUT'
+  | 'LOSS_REASON_COMPUTE'
+  | 'LOSS_REASON_COMMUNICATION'
+  | 'LOSS_REASON_CHECKPOINT';
+
+export interface HostLosses {
+  lostNs?: Int64;
+  hosts?: HostLoss[];
+  judgedSteps?: Int64;
+}
+
+export interface HostLoss {
+  host?: string;
+  lostNs?: Int64;
+  reasons?: ReasonLoss[];
+}
+
+export interface ReasonLoss {
+  reason?: LossReason;
+  ns?: Int64;
 }
 
 export interface LedgerSpan {

@@ -261,6 +261,22 @@ TEST(ClockSkewedTest, HostsOrTheCollectorItself) {
   EXPECT_FALSE(DetectClockSkewed(unknown, Defaults()).judged);
 }
 
+TEST(ClockSkewedTest, OnlyWhatIsBeyondTheErrorOfTheMeasurementCounts) {
+  JobWindow window = At(300, {{.kind = FaultKind::kClockSkew, .host = 3, .amount = -5}});
+  for (HostWindow& one : window.hosts) one.agent->clock_uncertainty_seconds = 0.002;
+  const auto of_host = [&](size_t i) -> ingest::AgentState& { return *window.hosts[i].agent; };
+  // A slow way says little.
+  of_host(5).clock_offset_seconds = 8;
+  of_host(5).clock_uncertainty_seconds = 7.5;
+  const Finding finding = DetectClockSkewed(window, Defaults());
+  ASSERT_EQ(finding.culprits.size(), 1u);
+  EXPECT_EQ(finding.culprits[0].host, "host0003");
+  EXPECT_EQ(finding.figures[0].value, -5);
+  EXPECT_EQ(finding.figures[1].value, 0.002);
+  of_host(3).clock_uncertainty_seconds = 4.5;
+  EXPECT_FALSE(DetectClockSkewed(window, Defaults()).present);
+}
+
 TEST(DataLossTest, TellsRowsAndHostsWhileItIsRecent) {
   const std::vector<Fault> faults = {
       {.kind = FaultKind::kDataLoss, .host = 3, .at_seconds = 300, .amount = 10},
