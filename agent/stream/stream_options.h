@@ -13,6 +13,7 @@
 #include "agent/stream/acknowledged.h"
 #include "agent/stream/lanes.h"
 #include "agent/stream/refused_totals.h"
+#include "agent/stream/request_taker.h"
 #include "agent/stream/transport.h"
 #include "client/channel/channel_security.h"
 #include "proto/base/log.h"
@@ -46,6 +47,8 @@ struct StreamOptions {
   std::shared_ptr<RefusedTotals> refused;  // Counts what is refused; may be null.
   // Counts what collectors have lost after they had acknowledged it; may be null.
   std::shared_ptr<MissingTotals> missing;
+  // Answers what the collector asks; null: nothing is answered.
+  std::shared_ptr<RequestTaker> requests;
   // The spool is damaged as a whole; it must be opened anew. Called on the sender's thread; may be
   // null.
   std::function<void(const absl::Status&)> broken;

@@ -36,10 +36,10 @@ int LastField(Kind kind) {
     case Kind::kLayout:
       return 4;
     case Kind::kClient:
-    case Kind::kHello:
-      return 6;
     case Kind::kEvent:
       return 7;
+    case Kind::kHello:
+      return 10;
     case Kind::kLeaf:
       return 5;
   }
@@ -51,7 +51,7 @@ Kind Enter(Kind kind, int field, Counts* counts) {
   switch (kind) {
     case Kind::kClient: {
       constexpr Kind kKinds[] = {Kind::kLeaf, Kind::kHello, Kind::kAttributes, Kind::kLayout,
-                                 Kind::kLeaf, Kind::kEvent, Kind::kLeaf};
+                                 Kind::kLeaf, Kind::kEvent, Kind::kLeaf,       Kind::kLeaf};
       return kKinds[field];
     }
     case Kind::kHello:
