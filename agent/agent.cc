@@ -1,11 +1,15 @@
 #include "agent/agent.h"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_join.h"
+#include "agent/requests/answer_desk.h"
+#include "agent/requests/take_profiles.h"
+#include "agent/requests/take_stacks.h"
 #include "agent/sources/identity/host_facts.h"
 #include "agent/sources/identity/identity.h"
 #include "agent/sources/identity/identity_source.h"
@@ -22,6 +26,31 @@ namespace tacho::agent {
 namespace {
 
 constexpr size_t kMaxHelloLabels = 32;  // As tacho/v1/ingest.proto states it.
+
+// Null if the agent answers nothing.
+std::shared_ptr<RequestTaker> MakeRequestTaker(const AgentOptions& options,
+                                               const std::string& host) {
+  const config::v1::Agent::Requests& config = options.config.requests();
+  std::map<std::string, AnswerDesk::Answer> answers;
+  if (config.stacks() != "never") {
+    answers["stacks"] = [stacks =
+                             StacksOptions{.config = config,
+                                           .rings = options.config.sources().rings().directory()}](
+                            const v1::AgentRequest& request, absl::Time until) {
+      return TakeStacks(stacks, request, until);
+    };
+  }
+  if (!config.profiles().directory().empty()) {
+    answers["profile"] = [profiles = ProfilesOptions{
+                              .config = config.profiles(),
+                              .rings = options.config.sources().rings().directory(),
+                              .host = host}](const v1::AgentRequest& request, absl::Time until) {
+      return TakeProfiles(profiles, request, until);
+    };
+  }
+  if (answers.empty()) return nullptr;
+  return std::make_shared<AnswerDesk>(std::move(answers), options.log);
+}
 
 StreamOptions MakeStreamOptions(const AgentOptions& options, const Identity& identity,
                                 std::shared_ptr<const KnownHost> known,
@@ -46,6 +75,7 @@ StreamOptions MakeStreamOptions(const AgentOptions& options, const Identity& ide
   stream.missing = std::move(missing);
   stream.clock = std::move(clock);
   stream.broken = options.broken;
+  stream.requests = MakeRequestTaker(options, identity.host);
   return stream;
 }
 

@@ -36,6 +36,7 @@
 #include "server/http/metrics_page.h"
 #include "server/http/readiness.h"
 #include "server/http/routes.h"
+#include "server/ingest/agent_asker.h"
 #include "server/ingest/agent_clocks.h"
 #include "server/ingest/agent_ledger.h"
 #include "server/ingest/ingest_service.h"
@@ -49,6 +50,7 @@
 #include "server/promread/explore_door.h"
 #include "server/promread/remote_read_door.h"
 #include "server/query/query_service.h"
+#include "server/requests/agent_requests_service.h"
 #include "server/security/grpc_caller.h"
 #include "server/security/security.h"
 #include "server/store_options.h"
@@ -63,20 +65,6 @@ namespace {
 
 // After the streams are gone only unary calls and health watchers are left.
 constexpr absl::Duration kShutdownGrace = absl::Seconds(1);
-
-// log.level can change while the collector runs.
-class LogLevelPart final : public process::Reloadable {
- public:
-  explicit LogLevelPart(log::Log log) : log_(std::move(log)) {}
-
-  absl::StatusOr<std::function<void()>> Prepare(const config::v1::Collector& config) override {
-    const log::Level level = log::LevelNamed(config.log().level()).value_or(log::Level::kInfo);
-    return [this, level] { log_.SetLevel(level); };
-  }
-
- private:
-  const log::Log log_;
-};
 
 }  // namespace
 
@@ -139,6 +127,7 @@ class Collector::Parts {
   std::unique_ptr<edge::Quotas> quotas_;
   std::unique_ptr<edge::Door> door_;
   ingest::AgentLedger agents_;
+  ingest::AgentAsker asker_;
   std::unique_ptr<conditions::ConditionEngine> conditions_;
   std::unique_ptr<ingest::IngestService> ingest_;
   std::unique_ptr<interop::Doors> doors_;
@@ -147,6 +136,7 @@ class Collector::Parts {
   std::unique_ptr<promread::RemoteReadDoor> remote_read_;
   std::unique_ptr<promread::ExploreDoor> explore_;
   std::unique_ptr<marks::MarksService> marks_;
+  std::unique_ptr<requests::AgentRequestsService> requests_;
   std::unique_ptr<goodput::GoodputBoard> goodput_;
   std::unique_ptr<view::ViewService> view_;
   std::unique_ptr<grpc::Server> grpc_;
@@ -155,7 +145,6 @@ class Collector::Parts {
   std::unique_ptr<http::HttpServer> http_;
   std::unique_ptr<admin::AdminService> admin_;
   std::unique_ptr<admin::AdminListener> admin_listener_;
-  LogLevelPart log_level_;
   process::Reloader reloader_;
 };
 
@@ -166,10 +155,7 @@ Collector::Parts::Parts(const config::v1::Collector& config, CollectorWorld worl
       started_(world_.now()),
       agent_clocks_(world_.now, world_.monotonic),
       clock_watch_(ClockWatchOptions()),
-      log_level_(world_.log),
-      reloader_({config_, world_.read_config, world_.now, registry_.get(), world_.log}) {
-  reloader_.Add(&log_level_);
-}
+      reloader_({config_, world_.read_config, world_.now, registry_.get(), world_.log}) {}
 
 process::ClockWatch::Options Collector::Parts::ClockWatchOptions() {
   process::ClockWatch::Options options;
@@ -299,6 +285,8 @@ absl::Status Collector::Parts::MakeConditions() {
   options.store = store_.get();
   options.agents = &agents_;
   options.settings = *std::move(settings);
+  // The engine runs after all is made, and stops before it is drained.
+  options.on_stalled = [this](const std::string& job) { requests_->OnStalled(job); };
   options.now = world_.now;
   options.registry = registry_.get();
   options.log = world_.log;
@@ -316,6 +304,7 @@ void Collector::Parts::MakeServices() {
   ingest.connections = door_->connections();
   ingest.limiting = limiting_.get();
   ingest.ledger = &agents_;
+  ingest.asker = &asker_;
   ingest.clocks = &agent_clocks_;
   ingest.clock_watch = &clock_watch_;
   ingest.store = store_.get();
@@ -351,6 +340,10 @@ void Collector::Parts::MakeServices() {
   explore_ = std::make_unique<promread::ExploreDoor>(query_.get(), Guard(), TACHO_VERSION);
   marks_ = std::make_unique<marks::MarksService>(
       marks::MarksServiceOptions{store_.get(), security_->access(), world_.log});
+  requests_ = std::make_unique<requests::AgentRequestsService>(requests::AgentRequestsOptions{
+      .jobs = {.store = store_.get(), .asker = &asker_, .now = world_.now},
+      .access = security_->access(),
+      .log = world_.log});
   reloader_.Add(query_.get());
 
   goodput::GoodputBoardOptions goodput;
@@ -384,6 +377,7 @@ absl::Status Collector::Parts::StartGrpc() {
   builder.RegisterService(query_.get());
   builder.RegisterService(tensorboard_.get());
   builder.RegisterService(marks_.get());
+  builder.RegisterService(requests_.get());
   builder.RegisterService(view_.get());
   doors_->Register(&builder);
   grpc_ = builder.BuildAndStart();
@@ -573,6 +567,8 @@ void Collector::Parts::StopGrpc() {
   }
   query_->Drain();
   marks_->Drain();
+  asker_.Close();
+  requests_->Drain();
   door_->Stop();
   grpc_->Shutdown(absl::ToChronoTime(absl::Now() + kShutdownGrace));
   grpc_->Wait();

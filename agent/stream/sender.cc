@@ -122,6 +122,9 @@ void Sender::Start() {
   spool_->SetListener([this] {
     if (!sync_is_awaited_.exchange(true)) transport_->Ring();
   });
+  if (options_.requests != nullptr) {
+    options_.requests->SetListener([this] { transport_->Ring(); });
+  }
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -134,6 +137,7 @@ void Sender::Stop(absl::Duration flush) {
   if (!thread_.joinable()) return;
   thread_.join();
   spool_->SetListener(nullptr);
+  if (options_.requests != nullptr) options_.requests->SetListener(nullptr);
 }
 
 void Sender::Run() {

@@ -14,6 +14,7 @@
 #include "agent/stream/clock_reports.h"
 #include "agent/stream/lanes.h"
 #include "agent/stream/refused_totals.h"
+#include "agent/stream/request_taker.h"
 #include "agent/stream/transport.h"
 #include "client/channel/channel_security.h"
 #include "proto/base/log.h"
@@ -48,6 +49,8 @@ struct StreamOptions {
   // Counts what collectors have lost after they had acknowledged it; may be null.
   std::shared_ptr<MissingTotals> missing;
   std::shared_ptr<ClockOffset> clock;  // Is told how far this host's clock is off; may be null.
+  // Answers what the collector asks; null: nothing is answered.
+  std::shared_ptr<RequestTaker> requests;
   // The spool is damaged as a whole; it must be opened anew. Called on the sender's thread; may be
   // null.
   std::function<void(const absl::Status&)> broken;

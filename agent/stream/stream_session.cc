@@ -28,7 +28,10 @@ StreamSession::StreamSession(const StreamOptions& options, const std::string& ad
       memory_(memory),
       call_(address, options.security, transport) {}
 
-StreamSession::~StreamSession() { memory_->acknowledged.Note(absl::InfiniteFuture(), spool_); }
+StreamSession::~StreamSession() {
+  if (options_.requests != nullptr) options_.requests->StreamEnded();
+  memory_->acknowledged.Note(absl::InfiniteFuture(), spool_);
+}
 
 void StreamSession::Handle(IngestCall::Tag* tag, bool ok) {
   switch (call_.Handle(tag, ok)) {
@@ -39,6 +42,9 @@ void StreamSession::Handle(IngestCall::Tag* tag, bool ok) {
       if (call_.received().has_welcome()) OnWelcome(call_.received().welcome());
       if (call_.received().has_ack()) OnAck(call_.received().ack());
       if (call_.received().has_throttle()) OnThrottle(call_.received().throttle());
+      if (call_.received().has_request() && welcomed() && options_.requests != nullptr) {
+        options_.requests->Take(call_.received().request());
+      }
       call_.ReadNext();
       break;
     case IngestCall::Progress::kFinished:
@@ -63,6 +69,9 @@ void StreamSession::SayHello() {
   hello->set_version(options_.version);
   hello->set_several_collectors(options_.addresses.size() > 1);
   hello->set_acknowledged_sequence(memory_->acknowledged.highest());
+  if (options_.requests != nullptr) {
+    for (std::string& kind : options_.requests->Kinds()) hello->add_answers(std::move(kind));
+  }
   hello_sent_ = options_.now();
   hello->set_clock_unix_ns(absl::ToUnixNanos(hello_sent_));
   call_.Write(message);
@@ -198,7 +207,19 @@ bool StreamSession::MaySend() {
   return true;
 }
 
+void StreamSession::SendReports() {
+  if (options_.requests == nullptr || !welcomed() || finished()) return;
+  while (call_.can_write()) {
+    auto report = options_.requests->NextReport();
+    if (!report.has_value()) return;
+    v1::ClientMessage message;
+    *message.mutable_report() = *std::move(report);
+    call_.Write(message);
+  }
+}
+
 absl::Status StreamSession::Pump() {
+  SendReports();
   while (MaySend()) {
     TACHO_RETURN_IF_ERROR(Choose());
     if (lanes_->front() == nullptr) break;

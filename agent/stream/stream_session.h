@@ -68,6 +68,8 @@ class StreamSession {
   void NoteAhead(const google::protobuf::RepeatedPtrField<v1::SequenceRange>& ahead);
   void LogRejects(const v1::Ack& ack);
 
+  // Sends parts of reports, which go ahead of what is spooled.
+  void SendReports();
   // Whether a message may be sent now; sets next_pump_ if the time will come by itself.
   bool MaySend();
   // Finds the next message in the lanes; if there is none now, sets next_pump_ where time helps.

@@ -308,6 +308,10 @@ void ConditionEngine::Judge(const std::string& name, JudgedJob* job, absl::Time 
         Store(ToEvent({name, window.attempt, detector.name, state.status(), state.finding(),
                        state.since_ns(), state.changed_ns(), now_ns}));
       }
+      if (change == ConditionState::Change::kRaised && detector.name == "Stalled" &&
+          settings_->stacks_on_stall() && options_.on_stalled) {
+        options_.on_stalled(name);
+      }
     };
     const Detectors& detectors = settings_->Of(name);
     for (const Detector& detector : detectors) {

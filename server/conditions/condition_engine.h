@@ -43,6 +43,9 @@ struct ConditionEngineOptions {
   std::function<absl::Time()> now = absl::Now;  // The clock of StoreOptions::now.
   prometheus::Registry* registry = nullptr;     // Not owned.
   log::Log log;
+  // Called on the engine's thread when Stalled is raised, if conditions.stacks asks for it; must
+  // return at once. May be null.
+  std::function<void(const std::string& job)> on_stalled;
   // Changes that may wait for the thread; beyond this it reads them from the store.
   uint64_t buffer_bytes = 64u << 20;
 };

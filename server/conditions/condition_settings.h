@@ -34,6 +34,7 @@ class ConditionSettings {
   absl::Duration interval() const { return absl::Nanoseconds(config_.interval()); }
   absl::Duration settle() const { return absl::Nanoseconds(config_.settle()); }
   absl::Duration forget_after() const { return absl::Nanoseconds(config_.forget_after()); }
+  bool stacks_on_stall() const { return config_.stacks() == "on_stall"; }
   WindowLimits window_limits() const;
   SignalNames signal_names() const;
   // Whether windows made with `other` cannot be used with these settings.

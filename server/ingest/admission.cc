@@ -22,6 +22,8 @@ namespace {
 constexpr size_t kMaxAgentIdBytes = 128;
 constexpr size_t kMaxVersionBytes = 64;
 constexpr int kMaxIdentityLabels = 32;
+constexpr int kMaxAnswers = 16;
+constexpr size_t kMaxAnswerBytes = 32;
 constexpr size_t kMaxAttributes = 256;
 constexpr size_t kMaxKeyBytes = 128;
 constexpr size_t kMaxAttributeBytes = 4096;
@@ -138,6 +140,15 @@ absl::Status Admission::CheckHello(const v1::Hello& untrusted) const {
     return RefuseField(Refusal::kTooLarge, "hello.identity",
                        absl::StrCat("has ", untrusted.identity_size(), " labels; at most ",
                                     kMaxIdentityLabels, " are allowed"));
+  }
+  if (untrusted.answers_size() > kMaxAnswers) {
+    return RefuseField(Refusal::kTooLarge, "hello.answers",
+                       absl::StrCat("has ", untrusted.answers_size(), " kinds; at most ",
+                                    kMaxAnswers, " are allowed"));
+  }
+  for (int i = 0; i < untrusted.answers_size(); ++i) {
+    TACHO_RETURN_IF_ERROR(
+        CheckText("hello.answers", TextProblem(untrusted.answers(i), 1, kMaxAnswerBytes)));
   }
   TACHO_RETURN_IF_ERROR(
       CheckText("hello.agent_id", TextProblem(untrusted.agent_id(), 1, kMaxAgentIdBytes)));

@@ -93,6 +93,9 @@ std::shared_ptr<AgentStream> AgentStream::Start(const StreamContext* context, ui
   };
   reactor->session_ = std::make_unique<StreamSession>(&context->session, reactor->acks_, stream,
                                                       evict, reactor->caller().rights_ptr());
+  reactor->session_->SetSend([weak](v1::AgentRequest request) {
+    if (const auto live = weak.lock()) live->Ask(std::move(request));
+  });
   context->timer->At(reactor->hello_by_, weak);
   reactor->StartRead(&reactor->read_buffer_);
   return reactor;
@@ -219,6 +222,14 @@ absl::StatusOr<v1::ClientMessage*> AgentStream::Parse(google::protobuf::Arena* a
   return message;
 }
 
+void AgentStream::Ask(v1::AgentRequest request) {
+  {
+    absl::MutexLock lock(&mutex_);
+    requests_.push_back(std::move(request));
+  }
+  Advance();
+}
+
 void AgentStream::Greet(v1::Welcome welcome) {
   if (opened_.connection != nullptr) {
     opened_.connection->welcomed.store(true, std::memory_order_relaxed);
@@ -328,6 +339,10 @@ void AgentStream::Advance() {
       TACHO_CHECK(throttle_.has_value());
       *message.mutable_throttle() = *std::exchange(throttle_, std::nullopt);
     }
+    if (step == Step::kRequest) {
+      *message.mutable_request() = std::move(requests_.front());
+      requests_.pop_front();
+    }
     if (step == Step::kFinish) end = broken_ ? absl::CancelledError("connection lost") : *end_;
   }
   switch (step) {
@@ -335,6 +350,7 @@ void AgentStream::Advance() {
       return;
     case Step::kWelcome:
     case Step::kThrottle:
+    case Step::kRequest:
       return Write(message);
     case Step::kAck:
       *message.mutable_ack() = acks_->TakeAck();
@@ -363,8 +379,10 @@ AgentStream::Step AgentStream::NextStep(const AckCoalescer::State& acks, absl::T
     return Step::kRead;
   }
   if (broken_) return Step::kNone;
+  const bool asks = greeted_ && !end_.has_value() && !requests_.empty();
   const Step write = welcome_.has_value()    ? Step::kWelcome
                      : throttle_.has_value() ? Step::kThrottle
+                     : asks                  ? Step::kRequest
                      : acks.ack_due          ? Step::kAck
                                              : Step::kNone;
   writing_ = write != Step::kNone;
@@ -426,6 +444,7 @@ void AgentStream::OnCancel() {
 
 void AgentStream::FinishWith(const absl::Status& status) {
   context_.session.agents->Release(stream_);
+  if (context_.session.asker != nullptr) context_.session.asker->Leave(stream_);
   context_.session.metrics->StreamEnded(status.code());
   LogEnd(status);
   Finish(errors::ToGrpcStatus(status, stream_));
@@ -453,6 +472,7 @@ void AgentStream::OnDone() {
   TACHO_CHECK(self != nullptr);
   // Again: a Hello may have been at work while the stream was finished.
   context_.session.agents->Release(stream_);
+  if (context_.session.asker != nullptr) context_.session.asker->Leave(stream_);
   context_.on_gone(stream_);
 }
 

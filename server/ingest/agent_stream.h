@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -103,7 +104,7 @@ class AgentStream final : public ByteStreamReactor,
 
  private:
   // The next step that Advance() found; at most one.
-  enum class Step { kNone, kWelcome, kThrottle, kAck, kRead, kFinish };
+  enum class Step { kNone, kWelcome, kThrottle, kRequest, kAck, kRead, kFinish };
 
   AgentStream(const StreamContext* context, uint64_t stream, Opened opened);
 
@@ -117,6 +118,8 @@ class AgentStream final : public ByteStreamReactor,
   absl::Status CheckParts();
   // Takes the message out of read_buffer_. It lies in the arena.
   absl::StatusOr<v1::ClientMessage*> Parse(google::protobuf::Arena* arena);
+  // Sends a request to the agent, after Welcome. Thread-safe.
+  void Ask(v1::AgentRequest request) ABSL_LOCKS_EXCLUDED(mutex_);
   void Greet(v1::Welcome welcome) ABSL_LOCKS_EXCLUDED(mutex_);
   bool IsEnding() ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the stream for what its last message has led to. If the clock is in doubt the agent also
@@ -161,6 +164,7 @@ class AgentStream final : public ByteStreamReactor,
   std::optional<v1::Welcome> welcome_ ABSL_GUARDED_BY(mutex_);  // To be written.
   std::optional<v1::Throttle> throttle_ ABSL_GUARDED_BY(mutex_);
   std::optional<v1::ClockEstimate> agent_clock_ ABSL_GUARDED_BY(mutex_);  // For the next Ack.
+  std::deque<v1::AgentRequest> requests_ ABSL_GUARDED_BY(mutex_);  // To be written.
   bool greeted_ ABSL_GUARDED_BY(mutex_) = false;
   const absl::Duration hello_timeout_;
   const absl::Time hello_by_;

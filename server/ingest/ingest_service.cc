@@ -28,7 +28,8 @@ IngestService::IngestService(IngestServiceOptions options)
                       options.ledger,
                       options.clocks,
                       options.clock_watch,
-                      std::move(options.log)};
+                      std::move(options.log),
+                      options.asker};
   context_.pacer = &pacer_;
   context_.timer = &timer_;
   context_.total_pending = &total_pending_;

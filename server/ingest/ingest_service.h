@@ -48,6 +48,7 @@ struct IngestServiceOptions {
   AgentLedger* ledger = nullptr;                     // Not owned; may be null.
   AgentClocks* clocks = nullptr;                     // Not owned; may be null.
   const process::ClockWatch* clock_watch = nullptr;  // Not owned. Null: the clock is right.
+  AgentAsker* asker = nullptr;                       // Not owned; may be null.
   log::Log log;
   // Not owned. Null lets everybody write everything.
   const security::AccessControl* access = nullptr;

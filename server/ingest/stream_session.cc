@@ -134,6 +134,10 @@ absl::StatusOr<std::optional<v1::Welcome>> StreamSession::HandleOther(
     case v1::ClientMessage::kGap:
       status = HandleGap(untrusted.gap());
       break;
+    case v1::ClientMessage::kReport:
+      Charge(SamplesOf(untrusted.report()), nullptr);
+      if (context_.asker != nullptr) context_.asker->Heard(stream_, untrusted.report());
+      break;
     case v1::ClientMessage::kBatch:
     case v1::ClientMessage::MESSAGE_NOT_SET:
       break;  // Handle() and admission have seen to them.
@@ -175,6 +179,9 @@ absl::StatusOr<v1::Welcome> StreamSession::HandleHello(const v1::Hello& untruste
   imports_ = untrusted.imports();
   if (context_.ledger != nullptr && !imports_) {
     heard_ = context_.ledger->Open(origin_.agent_id, absl::ToUnixNanos(now), offset_seconds);
+  }
+  if (context_.asker != nullptr && send_ && !imports_) {
+    context_.asker->Join(stream_, {untrusted.answers().begin(), untrusted.answers().end()}, send_);
   }
   const auto& limits = context_.admission->limits();
   v1::Welcome welcome;
@@ -281,6 +288,7 @@ absl::Status StreamSession::CheckJob(const std::string& job, absl::string_view f
 }
 
 void StreamSession::NoteHost(const std::string& host) {
+  if (context_.asker != nullptr && !imports_) context_.asker->Serves(stream_, host);
   if (context_.ledger == nullptr) return;
   if (imports_) {
     context_.ledger->Imports(host);

@@ -18,6 +18,7 @@
 #include "server/edge/quotas.h"
 #include "server/ingest/acks.h"
 #include "server/ingest/admission.h"
+#include "server/ingest/agent_asker.h"
 #include "server/ingest/agent_clocks.h"
 #include "server/ingest/agent_ledger.h"
 #include "server/ingest/definition_queue.h"
@@ -47,6 +48,7 @@ struct SessionContext {
   AgentClocks* clocks = nullptr;                     // May be null.
   const process::ClockWatch* clock_watch = nullptr;  // Null: the clock is right.
   log::Log log;
+  AgentAsker* asker = nullptr;  // Null: agents are asked for nothing.
 };
 
 // One thread at a time.
@@ -57,6 +59,9 @@ class StreamSession {
   StreamSession(const SessionContext* context, std::shared_ptr<AckCoalescer> acks, uint64_t stream,
                 std::function<void()> evict,
                 security::RightsPtr rights = security::Rights::Everything());
+
+  // How requests reach the agent; before Hello. Without it the agent is asked for nothing.
+  void SetSend(AgentAsker::Send send) { send_ = std::move(send); }
 
   // Handles one message; a Welcome is what must be sent before any Ack. An error ends the stream
   // with that status once what came before has settled: proto/tacho/v1/ingest.proto has the codes.
@@ -118,6 +123,7 @@ class StreamSession {
   const std::function<void()> evict_;
   const security::RightsPtr rights_;
   RefusalReport refusals_;
+  AgentAsker::Send send_;
 
   bool hello_seen_ = false;
   AgentLedger::Stream heard_;

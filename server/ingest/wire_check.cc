@@ -35,11 +35,12 @@ int LastField(Kind kind) {
     case Kind::kAttributes:
     case Kind::kLayout:
       return 4;
-    case Kind::kHello:
-      return 6;
-    case Kind::kClient:
     case Kind::kEvent:
       return 7;
+    case Kind::kClient:
+      return 8;
+    case Kind::kHello:
+      return 10;
     case Kind::kLeaf:
       return 5;
   }
@@ -50,8 +51,9 @@ int LastField(Kind kind) {
 Kind Enter(Kind kind, int field, Counts* counts) {
   switch (kind) {
     case Kind::kClient: {
-      constexpr Kind kKinds[] = {Kind::kLeaf, Kind::kHello, Kind::kAttributes, Kind::kLayout,
-                                 Kind::kLeaf, Kind::kEvent, Kind::kLeaf,       Kind::kLeaf};
+      constexpr Kind kKinds[] = {Kind::kLeaf,   Kind::kHello, Kind::kAttributes,
+                                 Kind::kLayout, Kind::kLeaf,  Kind::kEvent,
+                                 Kind::kLeaf,   Kind::kLeaf,  Kind::kLeaf};
       return kKinds[field];
     }
     case Kind::kHello:

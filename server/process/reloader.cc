@@ -42,6 +42,7 @@ absl::Status Reloader::Apply(const config::v1::Collector& config) {
     changes.push_back(std::move(change));
   }
   for (const auto& change : changes) change();
+  options_.log.SetLevel(log::LevelNamed(config.log().level()).value_or(log::Level::kInfo));
   return absl::OkStatus();
 }
 

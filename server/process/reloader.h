@@ -37,8 +37,8 @@ class Reloader {
   void Add(Reloadable* part) { parts_.push_back(part); }
   void Started() { metrics_.Started(options_.now()); }
 
-  // Reads the configuration and puts its reloadable keys in force; then calls `applied`. Says so in
-  // the log and in metrics. `asked_by` is for the log.
+  // Reads the configuration and puts its reloadable keys in force, log.level itself; then calls
+  // `applied`. Says so in the log and in metrics. `asked_by` is for the log.
   //   FAILED_PRECONDITION  keys that need a restart differ; the text names them.
   //   others               why it could not be read, or as the part that could not take its keys.
   absl::Status Reload(absl::string_view asked_by, const std::function<void()>& applied)

@@ -8,6 +8,7 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "tacho/v1/admin.pb.h"
+#include "tacho/v1/agent_requests.pb.h"
 #include "tacho/v1/conditions.pb.h"
 #include "tacho/v1/goodput.pb.h"
 #include "tacho/v1/ingest.pb.h"
@@ -38,7 +39,8 @@ FileDescriptorSet Compiled() {
        {v1::Source::descriptor()->file(), v1::Hello::descriptor()->file(),
         v1::RangeRequest::descriptor()->file(), v1::DrainRequest::descriptor()->file(),
         v1::GoodputRequest::descriptor()->file(), v1::Condition::descriptor()->file(),
-        v1::JobMarks::descriptor()->file(), v1::FleetRequest::descriptor()->file()}) {
+        v1::JobMarks::descriptor()->file(), v1::FleetRequest::descriptor()->file(),
+        v1::AgentRequest::descriptor()->file()}) {
     file->CopyTo(set.add_file());
   }
   return set;

@@ -162,6 +162,8 @@ void RingSource::Remove(const std::string& path, absl::Time now, RowSink* sink) 
       rings_.erase(ring);
       return;
     }
+    // Where the trainer wrote its stacks, if it allowed that.
+    fs::remove(path + ".stacks", error);
     ++stats_.removed_files;
   }
   sink->WriteCheckpoint({KeyOf(path), ""}).IgnoreError();

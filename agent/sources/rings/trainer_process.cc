@@ -68,6 +68,13 @@ bool TrainerProcess::Gone() const {
   return poll(&ended, 1, /*timeout=*/0) > 0 && (ended.revents & POLLIN) != 0;
 }
 
+absl::Status TrainerProcess::Signal(int signal) const {
+  if (!Lives()) return absl::NotFoundError("the process is gone");
+  if (syscall(SYS_pidfd_send_signal, pidfd_, signal, nullptr, 0) == 0) return absl::OkStatus();
+  if (errno == ESRCH) return absl::NotFoundError("the process is gone");
+  return absl::ErrnoToStatus(errno, absl::StrCat("cannot send signal ", signal));
+}
+
 std::optional<int> TrainerProcess::ExitStatus() const {
   if (!Gone()) return std::nullopt;
   const std::optional<int> status = StatusOfZombie();

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "absl/status/status.h"
+
 namespace tacho::agent {
 
 // Holds a pidfd, which never means a later process with the same number. Knows nothing where the
@@ -21,6 +23,11 @@ class TrainerProcess {
   bool Lives() const;
   // Whether it was known, and is gone. A child that it forked may live on, with the ring's lock.
   bool Gone() const;
+
+  // Sends it a signal, whose default is to end the process: see that it has a handler for it.
+  //   NOT_FOUND          it is not known, or gone.
+  //   PERMISSION_DENIED  this process may not send signals to it.
+  absl::Status Signal(int signal) const;
 
   // How it ended, as wait(2) returns it; nullopt if that is not known. The kernel shows it only
   // until the parent has collected it, and only to readers that may trace the process; from Linux

@@ -16,6 +16,7 @@
 #include "client/ctl/text/condition_text.h"
 #include "client/ctl/text/page_link.h"
 #include "proto/base/status_macros.h"
+#include "tacho/v1/agent_requests.grpc.pb.h"
 #include "tacho/v1/marks.grpc.pb.h"
 #include "tacho/v1/query.grpc.pb.h"
 #include "tacho/v1/view.grpc.pb.h"
@@ -48,14 +49,13 @@ class QueryClient::Calls {
   }
 
   template <typename Stub, typename Request, typename Response>
-  absl::StatusOr<Response> CallOf(Stub* stub,
-                                  grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
-                                                               Response*),
-                                  const Request& request) {
+  absl::StatusOr<Response> CallOf(
+      Stub* stub, grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+      const Request& request, absl::Duration longer = absl::ZeroDuration()) {
     if (!channel_.status().ok()) return channel_.status();
     grpc::ClientContext context;
     channel_.Prepare(&context);
-    context.set_deadline(absl::ToChronoTime(absl::Now() + options_.timeout));
+    context.set_deadline(absl::ToChronoTime(absl::Now() + options_.timeout + longer));
     Response response;
     absl::Status status = FromGrpc((stub->*method)(&context, request, &response));
     if (!status.ok()) return status;
@@ -219,6 +219,22 @@ absl::StatusOr<v1::ChangeMarksResponse> QueryClient::ChangeMarks(
     const v1::ChangeMarksRequest& request) {
   const auto stub = v1::Marks::NewStub(calls_->channel().grpc());
   return calls_->CallOf(stub.get(), &v1::Marks::Stub::ChangeMarks, request);
+}
+
+absl::StatusOr<v1::TakeStacksResponse> QueryClient::TakeStacks(
+    const v1::TakeStacksRequest& request) {
+  const auto stub = v1::AgentRequests::NewStub(calls_->channel().grpc());
+  return calls_->CallOf(stub.get(), &v1::AgentRequests::Stub::TakeStacks, request,
+                        absl::Milliseconds(request.timeout_ms()));
+}
+
+absl::StatusOr<v1::TakeProfilesResponse> QueryClient::TakeProfiles(
+    const v1::TakeProfilesRequest& request) {
+  // The collector gives agents so long to store what they have recorded.
+  constexpr absl::Duration kStoring = absl::Seconds(30);
+  const auto stub = v1::AgentRequests::NewStub(calls_->channel().grpc());
+  return calls_->CallOf(stub.get(), &v1::AgentRequests::Stub::TakeProfiles, request,
+                        absl::Milliseconds(request.duration_ms()) + kStoring);
 }
 
 std::optional<std::vector<v1::Condition>> QueryClient::ConditionsOf(const std::string& job) {

@@ -1,4 +1,5 @@
-// The services Query, View and Marks of one collector, as calls that return absl::Status.
+// The services Query, View, Marks and AgentRequests of one collector, as calls that return
+// absl::Status.
 #pragma once
 
 #include <functional>
@@ -11,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/ctl/call/channel.h"
+#include "tacho/v1/agent_requests.pb.h"
 #include "tacho/v1/query.pb.h"
 #include "tacho/v1/view.pb.h"
 
@@ -52,6 +54,10 @@ class QueryClient {
   // is older, does not know its address, or serves it to its own machine only, which this is not;
   // or the call fails.
   std::string PageUrl();
+  // The collector waits for agents as long as the request says; the answer may take as long again
+  // as any call's.
+  absl::StatusOr<v1::TakeStacksResponse> TakeStacks(const v1::TakeStacksRequest& request);
+  absl::StatusOr<v1::TakeProfilesResponse> TakeProfiles(const v1::TakeProfilesRequest& request);
   absl::StatusOr<v1::ChangeMarksResponse> ChangeMarks(const v1::ChangeMarksRequest& request);
 
   // Streams: `handle` sees each message as it arrives; it returns false to stop, which is no error.

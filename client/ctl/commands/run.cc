@@ -11,6 +11,7 @@
 #include "client/ctl/insight/insight.h"
 #include "client/ctl/line/command.h"
 #include "client/ctl/line/parse.h"
+#include "client/ctl/requests/requests.h"
 #include "proto/base/nearest.h"
 
 namespace tacho::ctl {
@@ -213,14 +214,14 @@ const std::vector<FlagSpec>& CommonFlags() {
 const std::vector<Command>& Commands() {
   static const auto* const commands = new std::vector<Command>{
       // The order of the help; commands of a group stand together.
-      JobsCommand(),      StatusCommand(),   WatchCommand(),    ConditionsCommand(),
-      AgentsCommand(),    AttemptsCommand(), QueryCommand(),    PlotCommand(),
-      MetricsCommand(),   SeriesCommand(),   LabelsCommand(),   EventsCommand(),
-      NonFiniteCommand(), GoodputCommand(),  ForecastCommand(), CompareCommand(),
-      ReportCommand(),    TagCommand(),      GroupCommand(),    NoteCommand(),
-      ImportCommand(),    PushCommand(),     ExportCommand(),   CardinalityCommand(),
-      UpCommand(),        AdminCommand(),    BucketCommand(),   CompletionCommand(),
-      HelpCommand(),      VersionCommand()};
+      JobsCommand(),     StatusCommand(),      WatchCommand(),     ConditionsCommand(),
+      HangCommand(),     ProfileCommand(),     AgentsCommand(),    AttemptsCommand(),
+      QueryCommand(),    PlotCommand(),        MetricsCommand(),   SeriesCommand(),
+      LabelsCommand(),   EventsCommand(),      NonFiniteCommand(), GoodputCommand(),
+      ForecastCommand(), CompareCommand(),     ReportCommand(),    TagCommand(),
+      GroupCommand(),    NoteCommand(),        ImportCommand(),    PushCommand(),
+      ExportCommand(),   CardinalityCommand(), UpCommand(),        AdminCommand(),
+      BucketCommand(),   CompletionCommand(),  HelpCommand(),      VersionCommand()};
   return *commands;
 }
 

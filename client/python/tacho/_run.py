@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Tuple
 from . import _library
 from ._guard import guarded
 from ._library import NO_METRIC, OK, say_once
+from ._stacks import Stacks
 from ._step import NO_STEP_SCOPE, Step
 from ._texts import Texts, split_texts
 from ._values import PLAIN, NotANumber, NotFetched, fetch as _fetch, to_float
@@ -52,6 +53,7 @@ class Run:
         self._scope: Optional[Step] = None
         self._next_step = 0
         self._inputs: Dict[str, Any] = {}  # InputProfile by name.
+        self._stacks: Optional[Stacks] = None
         self._texts = Texts(self)
         self._log = library.tacho_log if library is not None else None
         self._set_values = library.tacho_set_values if library is not None else None
@@ -412,6 +414,8 @@ class Run:
             handle = self._open.pop()  # Once only, whoever else finishes at the same time.
         except IndexError:
             return
+        if self._stacks is not None:
+            self._stacks.close()
         self._library.tacho_close(handle)
 
     def _forget(self) -> None:

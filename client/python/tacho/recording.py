@@ -3,9 +3,9 @@ import atexit
 import ctypes
 import os
 import sys
-from typing import Any, Iterable, Mapping, Optional
+from typing import Any, Iterable, Mapping, Optional, Union
 
-from . import _library
+from . import _library, _stacks
 from ._library import Options, say_once
 from ._run import Run
 from .errors import ConfigurationError
@@ -26,6 +26,7 @@ def init(
     ring_bytes: int = 0,
     ring_mode: int = 0,
     histogram_interval_s: Optional[float] = None,
+    stacks: Union[bool, int] = False,
     strict: bool = False,
 ) -> Run:
     """Begins to record this process' part of a training.
@@ -45,6 +46,9 @@ def init(
       ring_bytes: Room for records; 4 MiB by default.
       ring_mode: Permissions of the ring; 0o644 by default.
       histogram_interval_s: How often histograms are recorded; 1 by default, 0 is with every row.
+      stacks: Let the agent see this process' Python stacks when an operator asks (`tachoctl hang
+        JOB`): faulthandler writes them to a file beside the ring on a signal, SIGRTMIN+7 unless this
+        is the number of another.
       strict: Raise ConfigurationError if nothing can be recorded, rather than warn.
 
     A process records one run at a time: a second init() ends the run before.
@@ -60,6 +64,7 @@ def init(
             raise ConfigurationError("nothing is recorded: " + run.error)
         return run
     _active = run
+    run._stacks = _stacks.install(run.path, stacks)
     run._mark(tags, note)
     if config:
         run.config.update(config)
