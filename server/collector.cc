@@ -28,6 +28,7 @@
 #include "server/edge/door.h"
 #include "server/edge/quotas.h"
 #include "server/errors/unparsed_requests.h"
+#include "server/forward/forwarding.h"
 #include "server/goodput/goodput_board.h"
 #include "server/goodput/goodput_families.h"
 #include "server/history/history_bucket.h"
@@ -45,7 +46,6 @@
 #include "server/marks/marks_service.h"
 #include "server/process/clock_watch.h"
 #include "server/process/grpc_transport.h"
-#include "server/process/reloadable.h"
 #include "server/process/reloader.h"
 #include "server/promread/explore_door.h"
 #include "server/promread/remote_read_door.h"
@@ -139,6 +139,7 @@ class Collector::Parts {
   std::unique_ptr<requests::AgentRequestsService> requests_;
   std::unique_ptr<goodput::GoodputBoard> goodput_;
   std::unique_ptr<view::ViewService> view_;
+  std::unique_ptr<forward::Forwarding> forwarding_;
   std::unique_ptr<grpc::Server> grpc_;
   std::unique_ptr<http::MetricsPage> metrics_page_;
   std::unique_ptr<bridge::ConnectBridge> bridge_;
@@ -180,6 +181,9 @@ absl::Status Collector::Parts::Start() {
   TACHO_RETURN_IF_ERROR(MakeConditions());
   MakeServices();
   TACHO_RETURN_IF_ERROR(MakeInterop());
+  TACHO_ASSIGN_OR_RETURN(
+      forwarding_, forward::Forwarding::Create({config_, store_.get(), registry_.get(), world_.now,
+                                                TACHO_VERSION, world_.log}));
   TACHO_RETURN_IF_ERROR(StartGrpc());
   TACHO_RETURN_IF_ERROR(StartHttp());
   reloader_.Started();
@@ -192,6 +196,7 @@ absl::Status Collector::Parts::Start() {
   clock_watch_.Start(world_.clock_round);
   security_->Watch([ingest = ingest_.get()] { ingest->RecheckCallers(); });
   conditions_->Start();
+  forwarding_->Start();
   // Last, because a request to drain may come at once.
   return StartAdmin();
 }
@@ -408,6 +413,7 @@ absl::Status Collector::Parts::StartHttp() {
     return goodput::GoodputFamilies(board->Newest(), board->Stats(), max_lines);
   });
   page.others.push_back([this](size_t) { return http::PageFamilies(PageUrl()); });
+  page.others.push_back([this](size_t) { return forwarding_->Families(); });
   if (bucket_ != nullptr) {
     page.others.push_back([this](size_t) { return bucket_->Families(*store_); });
   }
@@ -550,6 +556,7 @@ absl::Status Collector::Parts::Drain() {
   if (conditions_ != nullptr) conditions_->Stop();
   if (goodput_ != nullptr) goodput_->Stop();
   if (doors_ != nullptr) doors_->Stop();
+  if (forwarding_ != nullptr) forwarding_->Stop();
   return store_ == nullptr ? absl::OkStatus() : store_->Close();
 }
 

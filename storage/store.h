@@ -214,6 +214,8 @@ class Store {
   StoreStats Stats() const;
 
  private:
+  friend class ForwardLog;  // forward_log.h: what was stored, in order, from a durable place on.
+
   explicit Store(std::unique_ptr<Engine> engine);
 
   const std::unique_ptr<Engine> engine_;

@@ -33,6 +33,7 @@ inline constexpr absl::string_view kIfRecorded = "If it is recorded";
 inline constexpr absl::string_view kWithPage = "Only with a page whose address is known";
 inline constexpr absl::string_view kWithTls = "Only with TLS";
 inline constexpr absl::string_view kWithBucket = "Only with a bucket";
+inline constexpr absl::string_view kWithForward = "Only with receivers in `forward`";
 
 inline constexpr MetricInfo kJobMetrics[] = {
     {"tacho_job_tasks", "gauge", "tasks", "job",
@@ -363,6 +364,25 @@ inline constexpr MetricInfo kBucketMetrics[] = {
      kWithBucket},
 };
 
+inline constexpr MetricInfo kForwardMetrics[] = {
+    {"tacho_forward_lag_seconds", "gauge", "s", "receiver",
+     "How long something that is stored has been waiting to be forwarded: alert on it",
+     kWithForward},
+    {"tacho_forward_samples_total", "counter", "samples", "receiver",
+     "Samples that the receiver has taken", kWithForward},
+    {"tacho_forward_samples_left_out_total", "counter", "samples", "receiver",
+     "Samples that the receiver refused for good; the log has an example", kWithForward},
+    {"tacho_forward_damaged_columns_total", "counter", "columns", "receiver",
+     "Damaged columns that could not be forwarded", kWithForward},
+    {"tacho_forward_requests_total", "counter", "requests", "receiver, code",
+     "Requests that have ended. `code` is the status of HTTP, 0 if there was no whole answer",
+     kWithForward},
+    {"tacho_forward_retries_total", "counter", "requests", "receiver",
+     "Times that the receiver took nothing and a request had to wait", kWithForward},
+    {"tacho_forward_bytes_total", "counter", "bytes", "receiver",
+     "Bytes of requests, compressed", kWithForward},
+};
+
 inline constexpr MetricInfo kQueryMetrics[] = {
     {"tacho_query_requests_total", "counter", "queries", "method, code",
      "Queries that ended, by gRPC status code; TensorBoard's as `tensorboard.…`, those of View as "
@@ -453,6 +473,7 @@ inline constexpr MetricSection kMetricSections[] = {
     {"Goodput", kGoodputMetrics},        {"Ingest", kIngestMetrics},
     {"Other tools", kInteropMetrics},    {"Quotas and connections", kConnectionMetrics},
     {"Storage", kStorageMetrics},        {"Bucket", kBucketMetrics},
+    {"Forwarding", kForwardMetrics},
     {"Queries", kQueryMetrics},          {"The HTTP port", kHttpMetrics},
     {"Reloads", kReloadMetrics},         {"The log", kLogMetrics},
     {"The process", kProcessMetrics},

@@ -122,6 +122,7 @@ std::string OriginKey(absl::string_view agent_id, uint64_t generation) {
 }
 
 std::string OwnerKey(absl::string_view agent_id) { return absl::StrCat("U", agent_id); }
+std::string ForwardKey(absl::string_view receiver) { return absl::StrCat("F", receiver); }
 
 std::string EventKey(JobId job, int64_t time_ns, uint64_t number) {
   std::string key;

@@ -72,7 +72,8 @@ std::string TaskKey(JobId job, std::optional<uint32_t> task, absl::string_view h
 std::string CommitCountKey();  // 'C'
 // 'O' | agent id | generation be64
 std::string OriginKey(absl::string_view agent_id, uint64_t generation);
-std::string OwnerKey(absl::string_view agent_id);  // 'U' | agent id
+std::string OwnerKey(absl::string_view agent_id);    // 'U' | agent id
+std::string ForwardKey(absl::string_view receiver);  // 'F' | name of the receiver
 
 // --- "events" ------------------------------------------------------------------------------------
 

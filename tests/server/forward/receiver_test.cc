@@ -1,0 +1,249 @@
+// A receiver that answers as it likes: what it gets, and how often it is asked.
+#include "server/forward/receiver.h"
+
+#include <map>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "proto/base/timed_wait.h"
+#include "server/forward/forwarding.h"
+#include "server/interop/formats/foreign_write.h"
+#include "server/interop/formats/packed_body.h"
+#include "server/interop/formats/prometheus_write.h"
+#include "tests/server/memory_store.h"
+#include "tests/support/canned_http_server.h"
+
+namespace tacho::server::forward {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kReceiverBase = int64_t{1'700'000'000} * 1'000'000'000;
+
+std::string AnswerOf(int status, const std::string& headers = "") {
+  return absl::StrCat("HTTP/1.1 ", status, " x\r\nContent-Length: 0\r\nConnection: close\r\n",
+                      headers, "\r\n");
+}
+std::string Written(int samples) {
+  return AnswerOf(204,
+                  absl::StrCat("X-Prometheus-Remote-Write-Samples-Written: ", samples, "\r\n"));
+}
+
+class ReceiverTest : public ::testing::Test {
+ protected:
+  ReceiverTest() {
+    options_.config.set_name("vm");
+    options_.config.set_url(absl::StrCat("http://", server_.authority(), "/api/v1/write"));
+    options_.config.set_protocol("auto");
+    options_.config.set_connections(1);
+    options_.config.set_max_samples(4);
+    options_.config.set_timeout(absl::ToInt64Nanoseconds(absl::Seconds(10)));
+    options_.config.set_max_backoff(absl::ToInt64Nanoseconds(absl::Milliseconds(20)));
+    options_.config.set_start_at("oldest");
+    options_.key = "forward[0]";
+    options_.store = store_.get();
+    options_.registry = &registry_;
+    options_.now = absl::Now;
+    options_.version = "1";
+    options_.poll = absl::Milliseconds(5);
+    options_.first_pause = absl::Milliseconds(1);
+    server_.AnswerEach([this](const std::string& request) { return Take(request); });
+  }
+
+  void Add(int first, int count, const std::string& metric = "loss") {
+    const auto series = store_.AddSeries("job", MetricNamed(metric), 1, "h1");
+    std::vector<TestSample> samples;
+    for (int i = first; i < first + count; ++i) {
+      samples.push_back({.time_ns = kReceiverBase + i * int64_t{1'000'000}, .value = double(i)});
+    }
+    store_.AddSamples(series, samples);
+  }
+
+  // Keeps the samples of a request that is answered with a 2xx.
+  std::string Take(const std::string& request) {
+    absl::MutexLock lock(&mutex_);
+    ++requests_;
+    const bool second = absl::StrContains(request, "proto=io.prometheus.write.v2.Request");
+    const std::string answer = answer_ ? answer_(second, requests_) : Written(4);
+    heads_.push_back(request.substr(0, request.find("\r\n\r\n")));
+    if (answer.substr(9, 1) == "2") {
+      const auto message =
+          interop::UnpackSnappy(request.substr(request.find("\r\n\r\n") + 4), 1 << 20);
+      EXPECT_TRUE(message.ok()) << message.status();
+      const auto write = !message.ok() ? message.status()
+                         : second      ? interop::ReadWriteRequest2(*message)
+                                       : interop::ReadWriteRequest1(*message);
+      EXPECT_TRUE(write.ok()) << write.status();
+      if (write.ok() && (second ? absl::StrContains(answer, "Written") : true)) {
+        for (const auto& sample : write->samples) ++got_[sample.value];
+        for (const auto& series : write->series) keys_.insert(std::string(series.key));
+      }
+    }
+    return answer;
+  }
+  // Runs until so many distinct samples have come.
+  void RunUntil(size_t samples) {
+    auto receiver = Receiver::Create(options_);
+    ASSERT_TRUE(receiver.ok()) << receiver.status();
+    (*receiver)->Start();
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto enough = [&] { return got_.size() >= samples; };
+      EXPECT_TRUE(AwaitFor(&mutex_, absl::Condition(&enough), absl::Seconds(20)))
+          << got_.size() << " samples";
+    }
+    // What was sent is committed once it says that it lacks nothing.
+    for (int i = 0; i < 2000 && (*receiver)->Lag() > absl::ZeroDuration(); ++i) {
+      absl::SleepFor(absl::Milliseconds(2));
+    }
+    (*receiver)->Stop();
+  }
+  std::map<double, int> Once(int first, int count) const {
+    std::map<double, int> all;
+    for (int i = first; i < first + count; ++i) all[i] = 1;
+    return all;
+  }
+  double Value(const std::string& name) {
+    double sum = 0;
+    for (const auto& family : registry_.Collect()) {
+      if (family.name != name) continue;
+      for (const auto& metric : family.metric) sum += metric.counter.value;
+    }
+    return sum;
+  }
+
+  prometheus::Registry registry_;
+  MemoryStore store_{4};  // A column has as many samples as a request.
+  absl::Mutex mutex_;
+  std::function<std::string(bool second, int number)> answer_;
+  std::map<double, int> got_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> keys_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> heads_ ABSL_GUARDED_BY(mutex_);
+  int requests_ ABSL_GUARDED_BY(mutex_) = 0;
+  ReceiverOptions options_;
+  tacho::testing::CannedHttpServer server_;
+};
+
+TEST_F(ReceiverTest, EverythingComesOnceAndGoesOnAfterAnEnd) {
+  Add(0, 50);
+  RunUntil(50);
+  Add(50, 50);
+  store_.Reopen();
+  options_.store = store_.get();
+  RunUntil(100);
+  absl::MutexLock lock(&mutex_);
+  EXPECT_EQ(got_, Once(0, 100));
+  EXPECT_EQ(Value("tacho_forward_samples_total"), 100);
+  EXPECT_THAT(heads_.back(), HasSubstr("X-Prometheus-Remote-Write-Version: 2.0.0"));
+}
+
+TEST_F(ReceiverTest, AReceiverOfTheFirstVersionIsAskedOnceForTheSecond) {
+  answer_ = [](bool second, int) { return AnswerOf(second ? 415 : 204); };
+  Add(0, 20);
+  RunUntil(20);
+  absl::MutexLock lock(&mutex_);
+  EXPECT_EQ(got_, Once(0, 20));
+  EXPECT_THAT(heads_[0], HasSubstr("2.0.0"));
+  for (size_t i = 1; i < heads_.size(); ++i) EXPECT_THAT(heads_[i], HasSubstr("0.1.0"));
+}
+
+TEST_F(ReceiverTest, AReceiverThatReadsNothingInTheSecondVersionGetsTheFirst) {
+  answer_ = [](bool, int) { return AnswerOf(204); };
+  Add(0, 20);
+  RunUntil(20);
+  absl::MutexLock lock(&mutex_);
+  EXPECT_EQ(got_, Once(0, 20));
+}
+
+TEST_F(ReceiverTest, WhatIsRefusedForGoodIsLeftOutAndCounted) {
+  answer_ = [](bool, int number) { return number == 3 ? AnswerOf(413) : Written(4); };
+  Add(0, 20);
+  RunUntil(16);
+  absl::MutexLock lock(&mutex_);
+  EXPECT_EQ(got_.size(), 16u);
+  EXPECT_EQ(Value("tacho_forward_samples_left_out_total"), 4);
+  EXPECT_EQ(Value("tacho_forward_samples_total"), 16);
+}
+
+TEST_F(ReceiverTest, TroubleOfTheReceiverLosesNothing) {
+  answer_ = [](bool, int number) { return number % 3 != 0 ? AnswerOf(503) : Written(4); };
+  Add(0, 20);
+  RunUntil(20);
+  absl::MutexLock lock(&mutex_);
+  EXPECT_EQ(got_, Once(0, 20));
+  EXPECT_EQ(Value("tacho_forward_retries_total"), 10);
+  EXPECT_THAT(heads_[1], HasSubstr("Retry-Attempt: 1"));
+}
+
+TEST_F(ReceiverTest, RetryAfterIsWaitedFor) {
+  answer_ = [](bool, int number) {
+    return number == 1 ? AnswerOf(429, "Retry-After: 1\r\n") : Written(4);
+  };
+  Add(0, 1);
+  const absl::Time began = absl::Now();
+  RunUntil(1);
+  EXPECT_GE(absl::Now() - began, absl::Seconds(1));
+}
+
+TEST_F(ReceiverTest, SelectionRelabellingAndHeaders) {
+  options_.config.add_match("{__name__=\"loss\"}");
+  auto* rule = options_.config.add_relabel();
+  rule->set_job("renamed-{job}");
+  rule->set_host("{host}");
+  rule->set_task("{task}");
+  rule->set_attempt("{attempt}");
+  rule->set_metric("{__name__}");
+  (*options_.config.mutable_headers())["X-Scope-OrgID"] = "team";
+  Add(0, 4);
+  Add(100, 4, "other");
+  RunUntil(4);
+  absl::MutexLock lock(&mutex_);
+  EXPECT_EQ(got_, Once(0, 4));
+  ASSERT_EQ(keys_.size(), 1u);
+  const storage::Labels labels = *interop::LabelsOfKey(*keys_.begin());
+  EXPECT_THAT(labels, ::testing::ElementsAre(
+                          ::testing::Pair("__name__", "loss"), ::testing::Pair("attempt", "0"),
+                          ::testing::Pair("host", "h1"), ::testing::Pair("job", "renamed-job"),
+                          ::testing::Pair("task", "1")));
+  EXPECT_THAT(heads_[0], HasSubstr("X-Scope-OrgID: team"));
+}
+
+TEST_F(ReceiverTest, SeveralConnectionsShareTheSeries) {
+  options_.config.set_connections(3);
+  answer_ = [](bool, int) { return Written(1000); };
+  for (int i = 0; i < 10; ++i) Add(i * 10, 10, absl::StrCat("metric", i));
+  RunUntil(100);
+  absl::MutexLock lock(&mutex_);
+  EXPECT_EQ(got_, Once(0, 100));
+}
+
+TEST_F(ReceiverTest, MistakesOfTheConfigurationAreNamed) {
+  const auto error = [this](const std::function<void(config::v1::Forward*)>& change) {
+    ReceiverOptions options = options_;
+    change(&options.config);
+    return std::string(Receiver::Create(options).status().message());
+  };
+  EXPECT_THAT(error([](auto* config) { config->set_url("vm:8428"); }), HasSubstr("forward[0].url"));
+  EXPECT_THAT(error([](auto* config) { config->add_match("{"); }),
+              HasSubstr("forward[0].match[0]"));
+  EXPECT_THAT(error([](auto* config) { config->set_username("a"); }),
+              HasSubstr("forward[0].password_file"));
+  EXPECT_THAT(error([](auto* config) { (*config->mutable_headers())["user-agent"] = "a"; }),
+              HasSubstr("forward[0].headers"));
+  EXPECT_THAT(error([](auto* config) {
+                auto* rule = config->add_relabel();
+                rule->set_job("{");
+              }),
+              HasSubstr("forward[0].relabel[0]"));
+  config::v1::Collector two;
+  *two.add_forward() = options_.config;
+  *two.add_forward() = options_.config;
+  EXPECT_THAT(
+      Forwarding::Create({two, store_.get(), &registry_, absl::Now, "1", {}}).status().message(),
+      HasSubstr("forward[1].name"));
+}
+
+}  // namespace
+}  // namespace tacho::server::forward
