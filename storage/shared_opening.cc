@@ -206,7 +206,9 @@ class Opener {
           absl::StrCat("the bucket has the days of another store (last written by ",
                        manifest->owner, "), without its index: set another bucket.url"));
     }
-    if (!manifest->positions.empty() && record_.has_value() && !record_->known()) {
+    // A crash right after a restore leaves a store that knows no manifest, but says what it is.
+    const bool is_own = record_.has_value() && !record_->known() && restored_at_ == 0;
+    if (!manifest->positions.empty() && is_own) {
       return absl::FailedPreconditionError(absl::StrCat(
           "the bucket has a whole store (last written by ", manifest->owner, "), and ",
           options_.path, " has another: set another bucket.url, or empty the directory"));

@@ -112,7 +112,10 @@ absl::Status StateExporter::ExportOne(rocksdb::ColumnFamilyHandle* family,
     std::string described = EncodeStateMetadata(table, metadata->db_comparator_name);
     const auto known = uploaded_.find(described);
     if (known == uploaded_.end()) {
-      const std::string name = absl::StrCat(family->GetName(), "-", table.file_number);
+      // Never the same name twice: a table that no manifest named for a while may have to be there
+      // again while its first copy is about to be deleted.
+      const std::string name =
+          absl::StrCat(family->GetName(), "-", table.file_number, "-", ++uploads_);
       TACHO_ASSIGN_OR_RETURN(StoredFile file,
                              Upload(absl::StrCat(options_.directory, table.name), name));
       uploaded_[described] = file;

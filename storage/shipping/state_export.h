@@ -79,6 +79,7 @@ class StateExporter {
   void RemoveDirectory() const;
 
   const Options options_;
+  uint64_t uploads_ = 0;
   absl::flat_hash_map<std::string, StoredFile> uploaded_;  // By metadata.
 };
 

@@ -367,6 +367,32 @@ TEST_F(SharedStoreTest, ClosedDaysAreReadFromTheBucketAfterARestore) {
   EXPECT_EQ(store_->Stats().partitions, 0u) << "the closed day is only in the bucket";
 }
 
+// A table of the day is named by a manifest, then by none because the day is closed, then again.
+TEST_F(SharedStoreTest, LateRowsOfAClosedDayAreCopiedAndStayInTheBucket) {
+  Open();
+  SendAll(1, 9);
+  ASSERT_TRUE(store_->Seal().ok());
+  ASSERT_TRUE(store_->CommitShared().ok());
+  const absl::Time first_day = now_;
+  now_ += absl::Hours(48);
+  SendAll(10, 12);
+  ASSERT_TRUE(store_->MoveHistory().ok());
+  ASSERT_TRUE(store_->CommitShared().ok());
+  const absl::Time later = now_;
+  now_ = first_day;
+  SendAll(13, 15);
+  now_ = later;
+  ASSERT_TRUE(store_->Seal().ok());
+  ASSERT_TRUE(store_->CommitShared().ok());
+  const std::string all = Everything();
+  now_ += absl::Minutes(90);
+  store_->MoveHistory().IgnoreError();  // Deletes what nobody needs.
+  Die();
+  TakeNewDisk();
+  Open();
+  EXPECT_EQ(Everything(), all);
+}
+
 TEST_F(SharedStoreTest, AnotherStoresBucketIsLeftAlone) {
   Open();
   SendAll(1, 3);
