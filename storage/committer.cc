@@ -61,6 +61,7 @@ absl::Status Committer::Recover() {
                                  " are damaged");
     }
     if (!record->heard_day) record->heard_day = Today();
+    if (parts_.hold) shared_[it->key().ToString()] = record->durable;
     origins_[it->key().ToString()] = *std::move(record);
   }
   return FromRocksDb(it->status(), "read the durable sequences");
@@ -91,7 +92,9 @@ void Committer::Enqueue(Request request) {
   absl::Status refusal;
   {
     absl::MutexLock lock(&mutex_);
-    if (!refusal_.ok() && !(request.upkeep && upkeep_goes_on_)) {
+    if (!fence_.ok() && !request.upkeep) {
+      refusal = fence_;
+    } else if (!refusal_.ok() && !(request.upkeep && upkeep_goes_on_)) {
       refusal = refusal_;
     } else if (stopping_) {
       refusal = absl::UnavailableError("the store is closing");
@@ -325,7 +328,11 @@ void Committer::Commit(std::vector<Request>* group) {
     return;
   }
   Reach(parts_.at_point, crash_point::kCommitApplied);
-  for (size_t i = 0; i < group->size(); ++i) (*group)[i].done(staged.results[i]);
+  if (parts_.hold) {
+    Hold(group, staged);
+  } else {
+    for (size_t i = 0; i < group->size(); ++i) (*group)[i].done(staged.results[i]);
+  }
   parts_.feed->Announce();
 }
 
@@ -337,7 +344,7 @@ rocksdb::Status Committer::Write(rocksdb::WriteBatch* write) {
   // Before the rows that need it. On this thread nothing waits behind another synced write.
   rocksdb::Status status = parts_.index->WriteRegistered();
   if (!status.ok()) return status;
-  DiskWatch::KeepResumable(parts_.db);
+  parts_.disk->KeepResumable(parts_.db);
   rocksdb::WriteOptions synced;
   synced.sync = true;
   return parts_.db->Write(synced, write);
@@ -357,7 +364,9 @@ SequenceSet Committer::DurableSequences(absl::string_view agent_id, uint64_t gen
   const auto found = origins_.find(OriginKey(agent_id, generation));
   if (found == origins_.end()) return SequenceSet();
   found->second.heard_day = Today();
-  return found->second.durable;
+  if (!parts_.hold) return found->second.durable;
+  const auto shared = shared_.find(found->first);
+  return shared == shared_.end() ? SequenceSet() : shared->second;
 }
 
 void Committer::ForgetAgents(uint32_t before_day, rocksdb::WriteBatch* write) {
@@ -366,6 +375,7 @@ void Committer::ForgetAgents(uint32_t before_day, rocksdb::WriteBatch* write) {
     const auto origin = it++;
     if (origin->second.heard_day >= before_day) continue;
     write->Delete(parts_.state, origin->first);
+    shared_.erase(origin->first);
     origins_.erase(origin);
   }
 }

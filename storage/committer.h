@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -62,6 +64,8 @@ class Committer {
     // returns OK.
     std::function<absl::Status()> before_resuming;
     AtPoint at_point;
+    // A request is done only once NoteShipped() says so.
+    bool hold = false;
   };
   Committer(Parts parts, uint64_t queue_bytes, absl::Duration spacing);
   ~Committer();
@@ -102,9 +106,23 @@ class Committer {
   // OK, or why everything is refused now.
   absl::Status refusal() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // A call counts as contact with the agent.
+  // A call counts as contact with the agent. With Parts::hold: those that are in the bucket.
   SequenceSet DurableSequences(absl::string_view agent_id, uint64_t generation) const
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // --- Acknowledgements that wait for the bucket, committer_held.cc; only with Parts::hold
+  // ---------
+
+  // Everything up to this sequence of the database is in the bucket: ends the requests that waited
+  // for it.
+  void NoteShipped(uint64_t sequence) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends all requests that wait, and those that come, with this status. For good.
+  void Fence(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  struct Held {
+    uint64_t bytes = 0;                         // Of requests that wait.
+    absl::Time since = absl::InfiniteFuture();  // MonotonicNow() when the oldest came.
+  };
+  Held held() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Forgets the agents that were last heard of before that day, and adds the removal of their
   // records to a write. For a request's `stage`. Should such an agent come again after all, its
   // rows of that time are older than what is kept.
@@ -164,6 +182,19 @@ class Committer {
   // Moves the entries of rows to the subscribers: they are gone from the group.
   void Publish(const Staged& staged, std::vector<Request>* group);
 
+  // --- committer_held.cc -----------------------------------------------------------------------
+  struct HeldGroup {
+    uint64_t sequence = 0;  // The newest of the database when the group was written.
+    uint64_t bytes = 0;
+    absl::Time since;
+    std::vector<std::pair<std::string, SequenceSet>> durable;  // By OriginKey(), as it became.
+    std::vector<std::pair<AppendDone, absl::Status>> done;
+  };
+  // Ends the group's requests once they are in the bucket; upkeep at once.
+  void Hold(std::vector<Request>* group, const Staged& staged) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes the groups that are in the bucket.
+  std::vector<HeldGroup> TakeShipped() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const Parts parts_;
   const uint64_t max_queue_bytes_;
   const absl::Duration spacing_;  // As StoreOptions::commit_spacing.
@@ -182,6 +213,12 @@ class Committer {
   absl::Time next_resume_ = absl::InfinitePast();    // When trouble in the background is looked at.
   mutable Origins origins_ ABSL_GUARDED_BY(mutex_);  // Reading one notes the contact.
   StoreStats stats_ ABSL_GUARDED_BY(mutex_);
+  uint64_t shipped_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::deque<HeldGroup> held_ ABSL_GUARDED_BY(mutex_);  // In the order of their sequences.
+  uint64_t held_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // What of each agent is in the bucket, by OriginKey().
+  absl::flat_hash_map<std::string, SequenceSet> shared_ ABSL_GUARDED_BY(mutex_);
+  absl::Status fence_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<rocksdb::WriteBatch> write_;  // The thread's, used again for each commit.
   std::thread thread_;
 };

@@ -20,9 +20,12 @@ constexpr absl::Duration kPatience = absl::Seconds(2);
 
 }  // namespace
 
-Engine::Engine(StoreOptions store_options, std::unique_ptr<Database> opened)
+Engine::Engine(StoreOptions store_options, std::unique_ptr<Database> opened,
+               std::optional<SharedOpening> shared)
     : options(std::move(store_options)),
       database(std::move(opened)),
+      opening(std::move(shared)),
+      opened_at(database->db->GetLatestSequenceNumber()),
       columns(options.column_cache_bytes),
       journal(database->db.get(), database->journal),
       index(database->db.get(), database->index,
@@ -51,7 +54,8 @@ Engine::Engine(StoreOptions store_options, std::unique_ptr<Database> opened)
                    TACHO_RETURN_IF_ERROR(index.WriteKept());
                    return kept.Write(rocksdb::WriteBatch(), "remove what was to be removed");
                  },
-                 .at_point = options.at_point},
+                 .at_point = options.at_point,
+                 .hold = opening.has_value()},
                 options.queue_bytes, options.commit_spacing),
       merger(database.get(), &columns, &index, &head,
              {.seal_rows = options.seal_rows,
@@ -118,6 +122,10 @@ void Engine::AwaitRoom() {
 }
 
 absl::Status Engine::CheckRoom() const {
+  if (is_shared() && committer.held().bytes > 2 * options.shared.max_unshipped_bytes) {
+    return absl::ResourceExhaustedError(
+        "the bucket does not answer, and too much waits for it (cluster.max_unshipped_bytes)");
+  }
   if (head.total().bytes() <= 2 * options.open_bytes &&
       journal_bytes <= 2 * options.journal_bytes) {
     return absl::OkStatus();

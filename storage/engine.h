@@ -3,6 +3,7 @@
 //   store.cc           opening, writing, closing, figures
 //   store_read.cc      jobs, series, views, latest values, events, subscriptions
 //   engine.cc          how the parts are joined; how much may wait in memory and in the journal
+//   engine_shared.cc   acknowledgements that wait for the bucket
 //   engine_recover.cc  from what the disk holds to what is in memory
 //   engine_upkeep.cc   sealing, trimming, retention, idle jobs
 #pragma once
@@ -38,6 +39,7 @@
 #include "storage/late_rows.h"
 #include "storage/options.h"
 #include "storage/retention_pace.h"
+#include "storage/shared_opening.h"
 
 namespace rocksdb {
 class WriteBatch;
@@ -49,7 +51,8 @@ namespace tacho::storage {
 inline constexpr JobId kNoJob = 0;
 
 struct Engine {
-  Engine(StoreOptions options, std::unique_ptr<Database> database);
+  Engine(StoreOptions options, std::unique_ptr<Database> database,
+         std::optional<SharedOpening> shared);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -87,6 +90,13 @@ struct Engine {
   void HistoryRound();
   // Days in the bucket, for views. Null: there is no bucket.
   BucketDays* elsewhere() const { return history == nullptr ? nullptr : history->days(); }
+  // Acknowledgements that wait for the bucket, engine_shared.cc: makes the bucket's copy whole, and
+  // ships from there on. The committer runs, and nobody can append yet.
+  absl::Status StartShared();
+  // Ships what is left, as far as the bucket answers; nothing more is acknowledged afterwards.
+  void StopShared();
+  bool is_shared() const { return opening.has_value(); }
+
   // The time of the newest stored row, but not later than the clock's.
   absl::Time NewestOrNow() const;
   // The oldest day that each bound keeps, the clock being right; INT64_MIN if it keeps all. Bytes
@@ -135,8 +145,10 @@ struct Engine {
 
   const StoreOptions options;
   const std::unique_ptr<Database> database;
-  ColumnCache columns;  // Caches columns of the partitions.
-  Journal journal;      // Committer's thread only, but for recovery.
+  const std::optional<SharedOpening> opening;  // None: acknowledgements wait for the disk alone.
+  const uint64_t opened_at;                    // The database's sequence when it was opened.
+  ColumnCache columns;                         // Caches columns of the partitions.
+  Journal journal;                             // Committer's thread only, but for recovery.
   SeriesIndex index;
   Head head;
   JobTable jobs;

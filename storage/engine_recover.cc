@@ -210,7 +210,7 @@ void Engine::NoteMissing(const CommitCount& found, const CommitCount& marked) {
     kept.Keep(std::move(write)).PermitUncheckedError();
     return;
   }
-  DiskWatch::KeepResumable(database->db.get());
+  database->disk->KeepResumable(database->db.get());
   rocksdb::WriteOptions synced;
   synced.sync = true;
   const rocksdb::Status written = database->db->Write(synced, &write);
@@ -229,16 +229,28 @@ absl::Status Engine::OpenHistory() {
                      " (counted from 1 January 1970) of this store are in a bucket: set bucket.url "
                      "to where they are"));
   }
-  TACHO_ASSIGN_OR_RETURN(history, HistoryKeeper::Open({.database = database.get(),
-                                                       .columns = &columns,
-                                                       .sealer = &sealer,
-                                                       .history = options.history,
-                                                       .local_bytes = options.retention_bytes,
-                                                       .now = [this] { return NewestOrNow(); },
-                                                       .monotonic = options.monotonic,
-                                                       .log = options.log,
-                                                       .at_point = options.at_point,
-                                                       .waits = options.background}));
+  HistoryKeeper::Options keeper{
+      .database = database.get(),
+      .columns = &columns,
+      .sealer = &sealer,
+      .history = options.history,
+      .local_bytes = options.retention_bytes,
+      .now = [this] { return NewestOrNow(); },
+      .monotonic = options.monotonic,
+      .log = options.log,
+      .at_point = options.at_point,
+      .waits = options.background,
+      .sealed_up_to = [this] { return std::min(SealedUpTo(), journal_end.load()); },
+      .env = options.env,
+      .path = options.path,
+      .shared = options.shared};
+  if (opening.has_value()) {
+    keeper.claimed = {.manifest = opening->claimed,
+                      .sealed = opening->sealed,
+                      .restored = opening->restored,
+                      .journal_end = journal.end()};
+  }
+  TACHO_ASSIGN_OR_RETURN(history, HistoryKeeper::Open(std::move(keeper)));
   return absl::OkStatus();
 }
 
@@ -269,6 +281,7 @@ absl::Status Engine::Recover() {
   running = true;
   NoteAppended();
   committer.Start();
+  if (is_shared()) TACHO_RETURN_IF_ERROR(StartShared());
   if (options.background) {
     if (history != nullptr) {
       history_thread.Start("history", RepeatingThread::Priority::kBackground, kHistoryPause,

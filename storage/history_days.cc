@@ -130,7 +130,13 @@ absl::Status HistoryKeeper::Send(const PartitionPtr& day, const BucketDayPtr& wi
                       .next_key = [&] { return BlockKey(0, day->day(), epoch, next_object_++); },
                       .before_retry = [this](int tries) { return WaitBeforeRetry(tries); },
                       .max_bytes = options_.history.block_bytes});
-  const Snapshot snapshot(options_.database->db.get());
+  uint64_t writes = 0;
+  std::optional<Snapshot> taken;
+  options_.sealer->BetweenRounds([&] {
+    writes = day->writes();
+    taken.emplace(options_.database->db.get());
+  });
+  const Snapshot& snapshot = *taken;
   SentDay sent;
   if (with_bucket == nullptr) {
     TACHO_RETURN_IF_ERROR(AddAll(snapshot.NewIterator(*day).get(), &sent.digest, &writer));
@@ -153,6 +159,7 @@ absl::Status HistoryKeeper::Send(const PartitionPtr& day, const BucketDayPtr& wi
   TACHO_RETURN_IF_ERROR(record_.SetSent(day->day(), std::move(sent)));
   TACHO_RETURN_IF_ERROR(
       Commit([&](Manifest* manifest) { manifest->closed_days[day->day()] = file; }));
+  sent_writes_[day->day()] = writes;
   Log(absl::StrCat("history: day ", day->day(), " is in the bucket, in ", blocks.size(),
                    " blocks"));
   return absl::OkStatus();
@@ -172,6 +179,7 @@ absl::Status HistoryKeeper::TakeOffDisk(const PartitionPtr& day, uint64_t writes
     change.AddEverySource();
     days_.Set(record_.known()->closed_days, record_.whole_from());
     Reach(options_.at_point, crash_point::kHistoryMarked);
+    sent_writes_.erase(day->day());
     status = options_.database->partitions->Drop(day->day());
     options_.columns->Clear();
   });

@@ -22,6 +22,8 @@ constexpr int kMaxTries = 5;
 constexpr absl::Duration kFirstWait = absl::Seconds(1);
 // A query that began before a commit may still read what the commit has made superfluous.
 constexpr absl::Duration kReadersMayTake = absl::Hours(1);
+// How long a commit waits for the log. The next round tries again.
+constexpr absl::Duration kShippingMayTake = absl::Seconds(30);
 constexpr absl::Duration kSweepPause = absl::Hours(24);
 
 uint64_t DrawNonce() {
@@ -49,6 +51,7 @@ absl::StatusOr<std::unique_ptr<HistoryKeeper>> HistoryKeeper::Open(Options optio
   std::unique_ptr<HistoryKeeper> keeper(new HistoryKeeper(std::move(options)));
   TACHO_RETURN_IF_ERROR(keeper->record_.Load());
   const std::optional<Manifest>& known = keeper->record_.known();
+  if (keeper->options_.claimed.has_value()) TACHO_RETURN_IF_ERROR(keeper->TakeClaim());
   keeper->days_.Set(known ? known->closed_days : std::map<int64_t, StoredFile>(),
                     keeper->record_.whole_from());
   return keeper;
@@ -93,6 +96,7 @@ absl::Status HistoryKeeper::Round() {
 absl::Status HistoryKeeper::DoRound() {
   TACHO_RETURN_IF_ERROR(Claim());
   DeleteGarbage();
+  if (options_.claimed.has_value()) TACHO_RETURN_IF_ERROR(CommitStateIfDue());
   // Ascending: a day leaves the disk after all days before it.
   for (const PartitionPtr& day : options_.database->partitions->Between(INT64_MIN, INT64_MAX)) {
     TACHO_RETURN_IF_ERROR(VisitDay(day));
@@ -131,6 +135,9 @@ absl::Status HistoryKeeper::Claim() {
     ++next.epoch;
     next.owner = options_.history.owner;
     next.logs = {{.epoch = next.epoch, .first = 1}};
+    // A copy that an owner with `ack: shared` has left would be behind from now on.
+    next.state.clear();
+    next.positions.clear();
     TACHO_RETURN_IF_ERROR(PrepareNonce());
     const auto written =
         old.ok() ? object_.Replace(*old, std::move(next)) : object_.Create(std::move(next));
@@ -153,14 +160,24 @@ absl::Status HistoryKeeper::TakeManifest(const Manifest& manifest) {
 }
 
 absl::Status HistoryKeeper::Commit(const std::function<void(Manifest*)>& change) {
-  const auto committed = CommitManifest(object_, *log_,
-                                        {.replay_from = {.epoch = log_->epoch(), .first = 1},
-                                         .sealed = {},
-                                         .change = [&](Manifest* manifest) -> absl::Status {
-                                           TACHO_RETURN_IF_ERROR(PrepareNonce());
-                                           change(manifest);
-                                           return absl::OkStatus();
-                                         }});
+  CommitRequest request{.replay_from = {.epoch = log_->epoch(), .first = 1}};
+  if (options_.claimed.has_value()) {
+    // The blocks may have rows that are not in the bucket's log yet.
+    TACHO_RETURN_IF_ERROR(AwaitShipped(kShippingMayTake));
+    request.replay_from = replay_from_;
+    request.stored_through = log_->stored();
+    request.sealed = options_.claimed->sealed;
+  }
+  request.change = [&](Manifest* manifest) -> absl::Status {
+    TACHO_RETURN_IF_ERROR(PrepareNonce());
+    change(manifest);
+    return absl::OkStatus();
+  };
+  return CommitRequested(request);
+}
+
+absl::Status HistoryKeeper::CommitRequested(const CommitRequest& request) {
+  const auto committed = CommitManifest(object_, *log_, request);
   if (absl::IsAborted(committed.status())) fenced_ = true;
   if (!committed.ok()) return committed.status();
   Reach(options_.at_point, crash_point::kHistoryCommitted);

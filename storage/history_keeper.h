@@ -12,6 +12,7 @@
 // it is no copy of it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -36,8 +37,12 @@
 #include "storage/history/piece_cache.h"
 #include "storage/history_record.h"
 #include "storage/options.h"
+#include "storage/shard/manifest_commit.h"
 #include "storage/shard/manifest_object.h"
 #include "storage/shard/shard_log.h"
+#include "storage/shard/takeover.h"
+#include "storage/shipping/log_shipper.h"
+#include "storage/shipping/state_export.h"
 
 namespace tacho::storage {
 
@@ -55,6 +60,19 @@ class HistoryKeeper {
     std::function<void(absl::string_view)> log;  // May be null.
     AtPoint at_point;
     bool waits = true;  // Before a request is repeated. If not, it is not repeated.
+    // With acknowledgements that wait for the bucket: what OpenShared() has claimed.
+    struct Claimed {
+      Manifest manifest;
+      std::vector<SealedLog> sealed;
+      bool restored = false;
+      // Entries of the journal before this position are in older logs than this owner's.
+      uint64_t journal_end = 0;
+    };
+    std::optional<Claimed> claimed;
+    std::function<uint64_t()> sealed_up_to;  // As Engine::SealedUpTo(). With `claimed`.
+    rocksdb::Env* env = nullptr;             // As StoreOptions::env. With `claimed`, as the next.
+    std::string path;
+    SharedOptions shared;
   };
 
   // Asks nothing of the bucket.
@@ -79,6 +97,28 @@ class HistoryKeeper {
   // then all of them are still there.
   absl::Status DropBefore(int64_t day);
 
+  // --- Acknowledgements that wait for the bucket, history_commit.cc ------------------------------
+
+  // Copies the state into the bucket, and names it in the manifest. A log that is not shipped yet
+  // (`base`) begins behind it. What is called besides needs Options::claimed, too.
+  //   ABORTED              another process has become the owner.
+  //   UNAVAILABLE, others  of the bucket or the disk; try again.
+  absl::Status CommitState(bool base);
+  // Ships what was written after this sequence of the database.
+  void StartShipping(uint64_t after, std::function<void(uint64_t)> on_shipped,
+                     std::function<void(const absl::Status&)> on_ended);
+  void StopShipping();
+  // Waits until everything that is written by now is in the bucket. Errors as
+  // LogShipper::AwaitShipped().
+  absl::Status AwaitShipped(absl::Duration patience);
+  struct SharedFigures {
+    uint64_t epoch = 0;
+    bool fenced = false;
+    uint64_t commits = 0;
+    uint64_t failed_commits = 0;
+  };
+  SharedFigures shared() const;
+
   // Ends waits before requests are repeated, now and later.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -102,6 +142,12 @@ class HistoryKeeper {
   void Log(absl::string_view line) const {
     if (options_.log != nullptr) options_.log(line);
   }
+
+  absl::Status TakeClaim();
+  absl::Status CommitStateIfDue();
+  // What of the days goes with the state: all that the bucket's closed days lack.
+  std::vector<PartitionPtr> DaysOfState() const;
+  absl::Status CommitRequested(const CommitRequest& request);
 
   // --- Days, history_days.cc -------------------------------------------------------------------
 
@@ -129,15 +175,26 @@ class HistoryKeeper {
   BucketDays days_;
   HistoryRecord record_;
   const ManifestObject object_;
-  // Says which epoch is ours; null: we are not the owner yet. Nothing is appended to it.
+  // Says which epoch is ours; null: we are not the owner yet. Only with Options::claimed anything
+  // is appended to it.
   std::unique_ptr<ShardLog> log_;
-  bool fenced_ = false;
+  std::atomic<bool> fenced_ = false;
   std::optional<uint64_t> nonce_;                            // For the next write of the manifest.
   uint64_t next_object_ = 1;                                 // Of our epoch.
   std::vector<std::pair<absl::Time, std::string>> garbage_;  // And since when.
   absl::Time next_sweep_ = absl::InfinitePast();
   absl::flat_hash_set<std::string> swept_;  // What the last sweep has found.
   std::map<int64_t, absl::Time> late_since_;
+
+  // With Options::claimed.
+  std::unique_ptr<StateExporter> exporter_;
+  std::unique_ptr<LogShipper> shipper_;
+  LogStart replay_from_;
+  // Partition::writes() of days when what they had was sent, since the store was opened.
+  std::map<int64_t, uint64_t> sent_writes_;
+  absl::Time next_commit_ = absl::InfinitePast();
+  std::atomic<uint64_t> commits_ = 0;
+  std::atomic<uint64_t> failed_commits_ = 0;
 
   mutable absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -40,6 +40,23 @@ struct HistoryOptions {
   uint64_t block_bytes = 64u << 20;  // Of an object at most.
 };
 
+// Acknowledgements that wait for the bucket: what is acknowledged survives the loss of the disk.
+// The bucket then has a whole copy of the store. See shipping/log_shipper.h and shared_opening.h.
+struct SharedOptions {
+  bool on = false;  // Needs StoreOptions::history.
+  // The log is cut so often; an acknowledgement waits half of that, and for the bucket's answer.
+  absl::Duration interval = absl::Seconds(1);
+  // While messages with more bytes than this wait for the bucket, no more are taken.
+  uint64_t max_unshipped_bytes = uint64_t{1} << 30;
+  // How often the state is copied, which bounds what a restore has to replay; sooner if the log has
+  // grown by so many bytes since.
+  absl::Duration commit_every = absl::Minutes(10);
+  uint64_t commit_bytes = uint64_t{256} << 20;
+  // Nothing more is acknowledged by this store: ABORTED, another has become the owner. Others: only
+  // opening it again helps. Called once, on any thread. May be null.
+  std::function<void(const absl::Status& why)> on_ended;
+};
+
 struct StoreOptions {
   std::string path;                                 // Directory; created if missing.
   absl::Duration retention = absl::Hours(24 * 90);  // Older days are dropped. Zero keeps all.
@@ -66,6 +83,7 @@ struct StoreOptions {
   // refused: bounds disk and restart time.
   uint64_t journal_bytes = 256u << 20;
   HistoryOptions history;
+  SharedOptions shared;
   // Size of a file that is given up when the disk is full, so that the store can make room; at most
   // a sixteenth of a small disk. Rows are taken only while it is there. Zero: none; then a full
   // disk may have to wait for somebody to free space. See ballast.h.

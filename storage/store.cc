@@ -17,9 +17,12 @@
 #include "storage/engine.h"
 #include "storage/index/events.h"
 #include "storage/journal/rows_entry.h"
+#include "storage/shard/segment.h"
 
 namespace tacho::storage {
 namespace {
+
+constexpr uint64_t kMaxSharedQueue = kMaxSegmentPayload / 2;
 
 void PutEvent(rocksdb::ColumnFamilyHandle* events, JobId job, const Event& event, uint64_t number,
               rocksdb::WriteBatch* write) {
@@ -30,14 +33,26 @@ void PutEvent(rocksdb::ColumnFamilyHandle* events, JobId job, const Event& event
 
 absl::StatusOr<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
   const absl::Time begun = MonotonicNow();
-  TACHO_ASSIGN_OR_RETURN(auto database,
-                         Database::Open({.path = options.path,
-                                         .block_cache_bytes = options.block_cache_bytes,
-                                         .env = options.env,
-                                         .at_point = options.at_point,
-                                         .ballast_bytes = options.ballast_bytes,
-                                         .log = options.log}));
-  auto engine = std::make_unique<Engine>(std::move(options), std::move(database));
+  DatabaseOptions files{.path = options.path,
+                        .block_cache_bytes = options.block_cache_bytes,
+                        .env = options.env,
+                        .at_point = options.at_point,
+                        .ship_log = options.shared.on,
+                        .ballast_bytes = options.ballast_bytes,
+                        .log = options.log};
+  std::unique_ptr<Database> database;
+  std::optional<SharedOpening> shared;
+  if (options.shared.on) {
+    TACHO_CHECK(options.history.bucket != nullptr);
+    // A write is one record of a segment.
+    options.queue_bytes = std::min(options.queue_bytes, kMaxSharedQueue);
+    TACHO_ASSIGN_OR_RETURN(shared, OpenShared(options, std::move(files)));
+    database = std::move(shared->database);
+  } else {
+    TACHO_ASSIGN_OR_RETURN(database, Database::Open(files));
+  }
+  auto engine =
+      std::make_unique<Engine>(std::move(options), std::move(database), std::move(shared));
   engine->Log(absl::StrCat(
       "the database is open, its log read, in ",
       absl::FormatDuration(absl::Trunc(MonotonicNow() - begun, absl::Milliseconds(1)))));
@@ -60,6 +75,7 @@ absl::Status Store::Close() {
   absl::Status sealed = engine_->Seal();
   Reach(engine_->options.at_point, crash_point::kCloseSealed);
   engine_->committer.Stop();
+  if (engine_->is_shared()) engine_->StopShared();
   Reach(engine_->options.at_point, crash_point::kCloseStopped);
   if (!sealed.ok()) return sealed;
   if (engine_->database->disk->blocks_writes()) return engine_->database->disk->trouble();
@@ -195,6 +211,23 @@ HistoryState Store::History() const {
   return {.status = engine_->history->status(),
           .days = engine_->history->days()->picture()->days.size()};
 }
+
+SharedState Store::Shared() const {
+  if (!engine_->is_shared()) return {};
+  const Committer::Held held = engine_->committer.held();
+  const HistoryKeeper::SharedFigures figures = engine_->history->shared();
+  return {.on = true,
+          .unshipped_bytes = held.bytes,
+          .unshipped_for = held.since == absl::InfiniteFuture() ? absl::ZeroDuration()
+                                                                : MonotonicNow() - held.since,
+          .epoch = figures.epoch,
+          .fenced = figures.fenced,
+          .commits = figures.commits,
+          .failed_commits = figures.failed_commits,
+          .restore = engine_->opening->took};
+}
+
+absl::Status Store::CommitShared() { return engine_->history->CommitState(false); }
 
 absl::Status Store::UnloadIdleJobs() { return engine_->UnloadIdleJobs(); }
 

@@ -41,8 +41,9 @@ struct Origin {
 };
 
 // How an Append*() ended. Called once, on the committer thread: return fast, take no lock that is
-// held while calling the store.
+// held while calling the store. With SharedOptions::on also on other threads.
 //   OK           durable: on disk, synced, readable. Also for a repeat, which is not stored again.
+//                With SharedOptions::on: in the bucket, too. It was readable before.
 //   UNAVAILABLE  the disk refused; nothing is stored. Retry later, see DiskState. After a restart
 //                the message may turn out to be durable all the same, whole.
 using AppendDone = std::function<void(const absl::Status&)>;
@@ -53,6 +54,18 @@ struct Engine;  // engine.h.
 struct HistoryState {
   absl::Status status;  // How the last round of MoveHistory() ended.
   uint64_t days = 0;    // Whose columns are there.
+};
+
+// Acknowledgements that wait for the bucket. Without them it is all zero.
+struct SharedState {
+  bool on = false;
+  uint64_t unshipped_bytes = 0;  // Of messages that are stored here, and wait for the bucket.
+  absl::Duration unshipped_for;  // So long the oldest of them has waited.
+  uint64_t epoch = 0;
+  bool fenced = false;
+  uint64_t commits = 0;  // Since the store was opened.
+  uint64_t failed_commits = 0;
+  absl::Duration restore;  // What the restore took when the store was opened; zero: there was none.
 };
 
 // Thread-safe but for Open(), Close() and destruction.
@@ -113,7 +126,8 @@ class Store {
   // That is durable no later than what is appended afterwards, and is forgotten with the agent's
   // sequences.
   std::string ClaimAgent(absl::string_view agent_id, absl::string_view owner, bool take_over);
-  // Sequences of this agent and generation that are durable now.
+  // Sequences of this agent and generation that are durable now; with SharedOptions::on, those that
+  // are in the bucket.
   SequenceSet DurableSequences(absl::string_view agent_id, uint64_t generation) const;
 
   // --- Reading -------------------------------------------------------------------------------
@@ -199,6 +213,10 @@ class Store {
   // StoreOptions::background off. See HistoryKeeper::Round().
   absl::Status MoveHistory();
   HistoryState History() const;
+  SharedState Shared() const;
+  // Copies the state into the bucket, as the background does every SharedOptions::commit_every;
+  // only with SharedOptions::on, and StoreOptions::background off.
+  absl::Status CommitShared();
   // Takes idle jobs out of memory: see StoreOptions::job_idle.
   absl::Status UnloadIdleJobs();
 

@@ -36,6 +36,9 @@ constexpr char kFormatKey[] = "format";
 constexpr size_t kMemtableBytes = 128 << 20;
 // A log is kept while any column family has unwritten data in it: bounds disk and restart time.
 constexpr uint64_t kMaxLogBytes = 256 << 20;
+// Old logs are deleted once they are in the bucket. If a bucket is away for longer than this, they
+// go all the same, and the store has to be opened again.
+constexpr uint64_t kShippedLogSeconds = 7 * 86'400;
 // A day into which frames were merged is compacted on closing if it is no larger: about a second.
 // Deletions in larger ones are left to RocksDB.
 constexpr uint64_t kMaxSettledDay = 64 << 20;
@@ -210,6 +213,10 @@ absl::Status Database::OpenOn(rocksdb::Env* env, const DatabaseOptions& options,
   *no_space = false;
   cache = rocksdb::NewLRUCache(options.block_cache_bytes);
   rocksdb::DBOptions db_options = DbOptions(env);
+  if (options.ship_log) {
+    db_options.WAL_ttl_seconds = kShippedLogSeconds;
+    disk->ShipLog();
+  }
   db_options.listeners.push_back(disk->listener());
   statistics = rocksdb::CreateDBStatistics();
   // Counters only: what they cost does not show.
@@ -298,14 +305,14 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const DatabaseOptions& 
 absl::Status Database::WriteUnsynced(rocksdb::WriteBatch* write, absl::string_view doing) const {
   absl::MutexLock turn(disk->log_mutex());
   if (disk->blocks_writes()) return disk->trouble();
-  DiskWatch::KeepResumable(db.get());
+  disk->KeepResumable(db.get());
   return FromRocksDb(db->Write(rocksdb::WriteOptions(), write), doing);
 }
 
 absl::Status Database::WriteSynced(rocksdb::WriteBatch* write, absl::string_view doing) const {
   absl::MutexLock turn(disk->log_mutex());
   if (disk->blocks_writes()) return disk->trouble();
-  DiskWatch::KeepResumable(db.get());
+  disk->KeepResumable(db.get());
   rocksdb::WriteOptions synced;
   synced.sync = true;
   const rocksdb::Status status = db->Write(synced, write);
@@ -351,7 +358,7 @@ absl::Status FillEmptyLog(rocksdb::DB* db, DiskWatch* disk) {
   status = comment.PutLogData("copied from here");
   absl::MutexLock turn(disk->log_mutex());
   if (disk->blocks_writes()) return disk->trouble();
-  DiskWatch::KeepResumable(db);
+  disk->KeepResumable(db);
   if (status.ok()) status = db->Write(rocksdb::WriteOptions(), &comment);
   if (status.ok()) return absl::OkStatus();
   disk->Note(status);

@@ -41,9 +41,10 @@ inline constexpr int kFormatVersion = 2;
 struct DatabaseOptions {
   std::string path;  // Directory; created if missing.
   uint64_t block_cache_bytes = 64u << 20;
-  rocksdb::Env* env = nullptr;                 // Not owned. nullptr is the real file system.
-  AtPoint at_point;                            // As StoreOptions::at_point.
-  uint64_t ballast_bytes = 0;                  // As StoreOptions::ballast_bytes.
+  rocksdb::Env* env = nullptr;  // Not owned. nullptr is the real file system.
+  AtPoint at_point;             // As StoreOptions::at_point.
+  bool ship_log = false;        // Keeps old logs for LogTail; see DiskWatch::ShipLog().
+  uint64_t ballast_bytes = 0;   // As StoreOptions::ballast_bytes.
   std::function<void(absl::string_view)> log;  // As StoreOptions::log.
 };
 

@@ -231,6 +231,7 @@ DiskWatch::Outcome DiskWatch::TryResume(rocksdb::DB* db) {
     refused = state_->severity >= rocksdb::Status::kHardError;
     log_torn = state_->log_torn;
     stopped = state_->stopped;
+    if (log_is_shipped_ && (refused || log_torn)) return Outcome::kNever;
   }
   if (refused) ballast_.GiveUp();
   // While writes are refused no other log is begun: but a try may have left the torn one and then
@@ -265,7 +266,7 @@ DiskWatch::Outcome DiskWatch::TryResume(rocksdb::DB* db) {
   return Outcome::kNever;
 }
 
-void DiskWatch::KeepResumable(rocksdb::DB* db) {
+void DiskWatch::PutMarker(rocksdb::DB* db) {
   rocksdb::WriteOptions unlogged;
   unlogged.disableWAL = true;
   db->Put(unlogged, kMarkerKey, "").PermitUncheckedError();

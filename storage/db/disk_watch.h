@@ -99,7 +99,15 @@ class DiskWatch {
   // Call before each write to the log: RocksDB can only turn its back on a log that a refused write
   // has torn if something is in memory to be written out at that moment. RocksDB writes out memory
   // at the beginning of a write, which is why this is a write of its own.
-  static void KeepResumable(rocksdb::DB* db);
+  // Does nothing if the log is shipped.
+  void KeepResumable(rocksdb::DB* db) const {
+    if (!log_is_shipped_) PutMarker(db);
+  }
+  static void PutMarker(rocksdb::DB* db);
+  // Before the first write: the log is read by others, who take a sequence that is not in it for
+  // damage. A torn log is then never left behind: TryResume() returns kNever. What the log lacks
+  // came to be known nowhere, and what it has is in the bucket, so opening again loses nothing.
+  void ShipLog() { log_is_shipped_ = true; }
 
  private:
   struct State;
@@ -119,6 +127,7 @@ class DiskWatch {
   MemoryOverlay* overlay_ = nullptr;
   std::function<absl::Status()> on_landed_;  // Null once it has succeeded.
   absl::Mutex log_mutex_;
+  bool log_is_shipped_ = false;
   uint64_t torn_log_ = 0;  // Which log is torn; 0: none, or not known. One thread's.
   mutable std::atomic<uint64_t> probes_ = 0;
   const std::shared_ptr<State> state_;  // Shared with the listener, which the database keeps.

@@ -27,7 +27,11 @@ rocksdb::Status KeptWrites::WriteAll() {
       if (kept_.empty()) return refused_;
       write = &kept_.front();  // Stays where it is while others are added behind it.
     }
-    DiskWatch::KeepResumable(db_);
+    if (disk_ == nullptr) {
+      DiskWatch::PutMarker(db_);
+    } else {
+      disk_->KeepResumable(db_);
+    }
     rocksdb::Status status = db_->Write(rocksdb::WriteOptions(), write);
     if (status.ok()) continue;
     absl::MutexLock lock(&mutex_);

@@ -66,7 +66,7 @@ rocksdb::Status ResumeWriting(rocksdb::DB* db, bool stopped,
     status = db->Resume();
   }
   if (status.ok() && stopped) {
-    DiskWatch::KeepResumable(db);  // So that there is something to be written out.
+    DiskWatch::PutMarker(db);  // So that there is something to be written out.
     ServeForgotten(request_flush);
   }
   db->EnableFileDeletions(/*force=*/false).PermitUncheckedError();

@@ -191,10 +191,15 @@ void Journal::StageTrim(uint64_t position, rocksdb::WriteBatch* write) {
     const Key last = EncodeKey(position);
     write->DeleteRange(column_family_, AsSlice(first), AsSlice(last));
   }
-  const auto mark = LittleEndian(position);
-  PutChecked(column_family_, kTrimMark, absl::string_view(mark.data(), mark.size()), write);
+  StageMark(column_family_, position, write);
 
   for (; begin_ < position; ++begin_) sizes_.PopFront();
+}
+
+void Journal::StageMark(rocksdb::ColumnFamilyHandle* column_family, uint64_t position,
+                        rocksdb::WriteBatch* write) {
+  const auto mark = LittleEndian(position);
+  PutChecked(column_family, kTrimMark, absl::string_view(mark.data(), mark.size()), write);
 }
 
 void Journal::StageRollback(uint64_t position, rocksdb::WriteBatch* write) {

@@ -62,6 +62,10 @@ class Journal {
   void StageReplace(uint64_t position, absl::string_view entry, rocksdb::WriteBatch* write);
   // Adds to a write the removal of all entries before `position` (none past end() exist).
   void StageTrim(uint64_t position, rocksdb::WriteBatch* write);
+  // Adds to a write the mark that all entries before `position` are gone, for a column family that
+  // is being made. Nobody has a Journal on it yet.
+  static void StageMark(rocksdb::ColumnFamilyHandle* column_family, uint64_t position,
+                        rocksdb::WriteBatch* write);
   // Adds to a write the removal of all entries from `position` on, so that their positions are used
   // again: only for entries that were never acknowledged.
   void StageRollback(uint64_t position, rocksdb::WriteBatch* write);
