@@ -128,7 +128,8 @@ absl::Status AgentHost::Start() {
   stream.transport = [this] { return network_->MakeTransport(name_); };
   sender_ = std::make_unique<agent::Sender>(std::move(stream), spool_.get());
   sender_->Start();
-  for (int source = 0; source <= options_.sources; ++source) {
+  // An event makes the collector write what was registered: without events only rows do.
+  for (int source = options_.restless ? 1 : 0; source <= options_.sources; ++source) {
     sources_.emplace_back([this, source] { RunSource(source); });
   }
   sources_.emplace_back([this] { RunSource(kShortSource); });

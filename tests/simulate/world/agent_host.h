@@ -37,7 +37,8 @@ struct AgentOptions {
   absl::Duration period = absl::Seconds(1);  // Of each source's rows.
   // Of a trainer's rings; empty: there is no trainer.
   std::string ring_directory;
-  // The source whose job comes and goes has a new host, and so a layout of its own, every few rows.
+  // The source whose job comes and goes has a new host, and so a layout of its own, every few rows;
+  // and there are no events.
   bool restless = false;
   uint64_t seed = 1;
 };
