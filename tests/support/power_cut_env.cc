@@ -26,6 +26,10 @@ std::string DirectoryOf(const std::string& path) { return path.substr(0, path.rf
 
 class Lock : public rocksdb::FileLock {};
 
+bool EndsWith(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
 std::string LossOf(bool entries_reached_disk, size_t tail) {
   constexpr const char* kTails[] = {"nothing", "a part", "all", "zeros"};
   return std::string(entries_reached_disk ? "names are there" : "names are lost") + ", of data " +
@@ -260,6 +264,27 @@ PowerCutEnv::Entries PowerCutEnv::Left(bool entries_reached_disk, Tail tail) {
     all[path] = left;
   }
   return all;
+}
+
+std::string PowerCutEnv::Rot() {
+  absl::MutexLock lock(&mutex_);
+  // Paths ascend: of the logs of a directory the newest comes last.
+  std::string newest_log;
+  std::vector<std::pair<std::string, size_t>> whole;  // With how many bytes may change.
+  for (const auto& [path, inode] : live_) {
+    if (EndsWith(path, ".log")) newest_log = path;
+  }
+  for (const auto& [path, inode] : live_) {
+    const bool known = EndsWith(path, ".sst") || EndsWith(path, ".log") ||
+                       path.find("/MANIFEST-") != std::string::npos;
+    if (!known || inode->synced < inode->data.size() || inode->before) continue;
+    const size_t bytes = path == newest_log ? inode->data.size() / 2 : inode->data.size();
+    if (bytes > 0) whole.emplace_back(path, bytes);
+  }
+  if (whole.empty()) return "";
+  const auto& [path, bytes] = whole[random_() % whole.size()];
+  live_[path]->data[random_() % bytes] ^= static_cast<char>(1 << random_() % 8);
+  return path;
 }
 
 std::map<std::string, PowerCutEnv::Files> PowerCutEnv::PossibleCuts() {

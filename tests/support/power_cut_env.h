@@ -53,6 +53,10 @@ class PowerCutEnv : public rocksdb::EnvWrapper {
   // closed.
   void Start() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Changes a bit of a file that is wholly synced: a table, a manifest or a log, but none of the
+  // newest log's second half. Returns the file's path, or nothing if there is no such file.
+  std::string Rot() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // What a disk holds: the bytes of each file, by path.
   using Files = std::map<std::string, std::string>;
   Files files() const ABSL_LOCKS_EXCLUDED(mutex_);

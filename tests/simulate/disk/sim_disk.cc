@@ -115,6 +115,8 @@ bool SimDisk::TakeNoRoom(size_t size) {
   absl::MutexLock lock(&mutex_);
   if (faults_.full_size > 0 && size >= faults_.full_size) {
     faults_.full_size = 0;
+    // The first effect is the half that is written now.
+    if (faults_.kill_after > 0) power_.KillAtOperation(1 + std::exchange(faults_.kill_after, 0));
     return true;
   }
   return faults_.full_append > 0 && --faults_.full_append == 0;

@@ -28,6 +28,7 @@ class SimDisk : public rocksdb::EnvWrapper {
     bool late = false;               // They are written whole.
     int full_append = 0;             // The n-th append is refused with NoSpace, half written.
     size_t full_size = 0;            // The first append of so many bytes is refused likewise.
+    uint64_t kill_after = 0;         // The n-th effect after that is the last; 0: none is.
     int failing_syncs = 0;           // So many syncs, also of directories, fail: an I/O error.
     int lying_syncs = 0;             // So many syncs of logs do nothing, and say that all is well.
     int64_t sync_ns = 200'000;       // What a sync takes.

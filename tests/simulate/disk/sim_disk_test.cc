@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -51,6 +52,32 @@ TEST_F(SimDiskTest, AnAppendWithoutRoomIsHalfWrittenAndNoError) {
   EXPECT_EQ(disk_.power()->files()["/disk/log"], "aaaabb");
   EXPECT_EQ(disk_.errors(), 0u);
   EXPECT_TRUE(log->Append("cccc").ok());
+}
+
+TEST_F(SimDiskTest, AProcessIsKilledSoonAfterALargeAppendIsRefused) {
+  std::unique_ptr<rocksdb::WritableFile> log;
+  ASSERT_TRUE(disk_.NewWritableFile("/disk/log", &log, rocksdb::EnvOptions()).ok());
+  disk_.Set({.full_size = 4, .kill_after = 2});
+  EXPECT_TRUE(log->Append("aaaa").IsNoSpace());
+  EXPECT_TRUE(log->Append("b").ok());
+  EXPECT_FALSE(disk_.power()->dead());
+  EXPECT_FALSE(log->Append("c").ok());
+  EXPECT_TRUE(disk_.power()->dead());
+}
+
+TEST_F(SimDiskTest, RotChangesABitOfATableThatIsSynced) {
+  std::unique_ptr<rocksdb::WritableFile> table;
+  ASSERT_TRUE(disk_.NewWritableFile("/disk/1.sst", &table, rocksdb::EnvOptions()).ok());
+  ASSERT_TRUE(table->Append("aaaa").ok());
+  EXPECT_EQ(disk_.power()->Rot(), "") << "it is not synced";
+  ASSERT_TRUE(table->Sync().ok());
+  EXPECT_EQ(disk_.power()->Rot(), "/disk/1.sst");
+  const auto files = disk_.power()->files();
+  EXPECT_EQ(files.at(kFile), "aaaa") << "it is no table";
+  int changed = 0;
+  for (const char c : files.at("/disk/1.sst"))
+    changed += std::popcount(static_cast<unsigned>(c ^ 'a') & 0xff);
+  EXPECT_EQ(changed, 1);
 }
 
 TEST_F(SimDiskTest, TheFirstLargeAppendIsHalfWritten) {

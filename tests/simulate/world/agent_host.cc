@@ -19,6 +19,9 @@
 namespace tacho::simulate {
 namespace {
 
+// Of a source that is restless: so many rows have the same host.
+constexpr uint64_t kRowsOfHost = 5;
+
 v1::Source SourceOf(int agent, int number, const std::string& host) {
   v1::Source source;
   source.set_job(JobOf(agent, number));
@@ -43,7 +46,9 @@ class AgentHost::RingSink : public agent::RowSink {
                           std::span<const int64_t> steps, std::span<const double> values,
                           const Checkpoint& checkpoint) override {
     absl::MutexLock lock(&agent_->append_mutex_);
-    TACHO_RETURN_IF_ERROR(spool_->AppendRows(layout, times, steps, values, checkpoint));
+    const absl::Status appended = spool_->AppendRows(layout, times, steps, values, checkpoint);
+    agent_->NoteDrops();
+    TACHO_RETURN_IF_ERROR(appended);
     for (const int64_t step : steps) {
       agent_->model_->Appended({agent_->options_.number, kRingSource}, static_cast<uint64_t>(step),
                                spool_->end() - 1);
@@ -52,12 +57,16 @@ class AgentHost::RingSink : public agent::RowSink {
   }
   absl::Status AppendEvent(const v1::Event& event, const Checkpoint& checkpoint) override {
     absl::MutexLock lock(&agent_->append_mutex_);
-    return spool_->AppendEvent(event, checkpoint);
+    const absl::Status appended = spool_->AppendEvent(event, checkpoint);
+    agent_->NoteDrops();
+    return appended;
   }
   absl::Status AppendAttributes(const v1::Attributes& attributes,
                                 const Checkpoint& checkpoint) override {
     absl::MutexLock lock(&agent_->append_mutex_);
-    return spool_->AppendAttributes(attributes, checkpoint);
+    const absl::Status appended = spool_->AppendAttributes(attributes, checkpoint);
+    agent_->NoteDrops();
+    return appended;
   }
   absl::Status WriteCheckpoint(const Checkpoint& checkpoint) override {
     return spool_->WriteCheckpoint(checkpoint);
@@ -99,6 +108,7 @@ absl::Status AgentHost::Start() {
   spool.log = log_;
   TACHO_ASSIGN_OR_RETURN(spool_, agent::Spool::Open(std::move(spool)));
   CheckSynced();
+  NoteDrops();
   model_->ForgetUnsynced(options_.number, spool_->end());
   if (std::exchange(rings_lost_, false)) model_->ForgetRings(options_.number);
   Observe();
@@ -118,7 +128,8 @@ absl::Status AgentHost::Start() {
   stream.transport = [this] { return network_->MakeTransport(name_); };
   sender_ = std::make_unique<agent::Sender>(std::move(stream), spool_.get());
   sender_->Start();
-  for (int source = 0; source <= options_.sources; ++source) {
+  // An event makes the collector write what was registered: without events only rows do.
+  for (int source = options_.restless ? 1 : 0; source <= options_.sources; ++source) {
     sources_.emplace_back([this, source] { RunSource(source); });
   }
   sources_.emplace_back([this] { RunSource(kShortSource); });
@@ -149,7 +160,7 @@ void AgentHost::ReplaceSpool(const testing::PowerCutEnv::Files& files) {
   Stop(End::kDead);
   disk_.power()->Start();
   disk_.power()->SetFiles(files);
-  synced_ = 0;
+  synced_ = begin_noted_ = 0;
   restored_ = says_old_copy_ = false;
   for (int source = 0; source <= kShortSource; ++source) {
     made_before_[source] = model_->Made({options_.number, source});
@@ -185,6 +196,7 @@ void AgentHost::Stop(End how) {
   sender_->Stop(how == End::kOrderly ? absl::Seconds(5) : absl::ZeroDuration());
   if (how == End::kOrderly) Observe();
   sender_.reset();
+  NoteDrops();
   lost_before_ = lost_samples();
   spool_.reset();
 }
@@ -239,17 +251,34 @@ void AgentHost::SetTrickle(absl::Duration period) {
   trickle_ = period;
 }
 
-void AgentHost::RunSource(int source) {
+void AgentHost::NoteDrops() {
+  const agent::SpoolStats stats = spool_->Stats();
+  const agent::SpoolStats::Lost& full = stats.Of(agent::SpoolLoss::kBytes);
+  if (stats.dropped_entries() > full.messages || stats.dropped_rows() > full.rows) {
+    lost_otherwise_ = true;
+  }
+  const uint64_t lost = lost_samples();
+  const uint64_t begin = spool_->begin();
+  if (lost > lost_noted_) model_->Dropped(options_.number, begin_noted_, begin);
+  lost_noted_ = lost;
+  begin_noted_ = begin;
+}
+
+absl::StatusOr<uint32_t> AgentHost::DefineLayout(int source, uint64_t number) {
   v1::Layout layout;
-  *layout.mutable_source() = SourceOf(options_.number, source, name_);
+  const bool moves = options_.restless && source == kShortSource;
+  const std::string host = moves ? absl::StrCat(name_, "-", number / kRowsOfHost) : name_;
+  *layout.mutable_source() = SourceOf(options_.number, source, host);
   layout.set_has_steps(true);
   for (int column = 0; column < kColumns; ++column) {
     v1::Metric* const metric = layout.add_series()->mutable_metric();
     metric->set_name(MetricOf(source, column));
     metric->set_type(v1::METRIC_TYPE_GAUGE);
   }
-  const auto defined = spool_->DefineLayout(layout);
-  if (!defined.ok()) return;
+  return spool_->DefineLayout(layout);
+}
+
+void AgentHost::RunSource(int source) {
   uint64_t number = 0;
   const std::string kept = spool_->ReadCheckpoint(CheckpointKey(source));
   TACHO_CHECK(kept.empty() || absl::SimpleAtoi(kept, &number));
@@ -258,7 +287,9 @@ void AgentHost::RunSource(int source) {
     number = std::max(number, made->second);
   }
   while (SleepUntilNext(options_.period)) {
-    if (IsActive(source) && Append(source, *defined, number + 1)) ++number;
+    if (!IsActive(source)) continue;
+    const auto layout = DefineLayout(source, number + 1);
+    if (layout.ok() && Append(source, *layout, number + 1)) ++number;
   }
 }
 
@@ -287,6 +318,7 @@ bool AgentHost::Append(int source, uint32_t layout, uint64_t number) {
     appended = spool_->AppendRows(layout, {&row.time_ns, 1}, {&step, 1}, values, place);
   }
   if (appended.ok()) model_->Appended({options_.number, source}, number, spool_->end() - 1);
+  NoteDrops();
   return appended.ok();
 }
 

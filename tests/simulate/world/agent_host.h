@@ -12,6 +12,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "agent/spool/spool.h"
@@ -36,6 +37,9 @@ struct AgentOptions {
   absl::Duration period = absl::Seconds(1);  // Of each source's rows.
   // Of a trainer's rings; empty: there is no trainer.
   std::string ring_directory;
+  // The source whose job comes and goes has a new host, and so a layout of its own, every few rows;
+  // and there are no events.
+  bool restless = false;
   uint64_t seed = 1;
 };
 
@@ -72,6 +76,8 @@ class AgentHost {
   uint64_t lost_samples() const;
   // How many messages wait; none if it is not running.
   uint64_t waiting() const;
+  // Whether its processes have lost something in other ways than as the oldest in a full spool.
+  bool lost_otherwise() const { return lost_otherwise_; }
   bool HasRings() const { return trainer_ != nullptr && trainer_->HasRings(); }
 
   HostId host() const { return host_; }
@@ -90,6 +96,10 @@ class AgentHost {
   // Whether the spool, just opened, still has what it has called synced.
   void CheckSynced();
   void RunSource(int source);
+  // The layout of the row.
+  absl::StatusOr<uint32_t> DefineLayout(int source, uint64_t number);
+  // Tells the model what the spool has dropped since this was called last.
+  void NoteDrops();
   // Makes the row and spools it; whether that worked.
   bool Append(int source, uint32_t layout, uint64_t number);
   bool SleepUntilNext(absl::Duration period);
@@ -107,6 +117,10 @@ class AgentHost {
   SimDisk disk_;
   std::atomic<bool> quiet_ = false;
   uint64_t lost_before_ = 0;
+  bool lost_otherwise_ = false;
+  // Of NoteDrops(), when it was called last.
+  uint64_t lost_noted_ = 0;
+  uint64_t begin_noted_ = 0;
   std::string wrong_;
   // The generation and the synced end of the spool when it was last observed.
   uint64_t generation_ = 0;

@@ -4,9 +4,9 @@
 
 #include <utility>
 
-#include "absl/strings/numbers.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
+#include "absl/strings/str_join.h"
 #include "prometheus/registry.h"
 #include "proto/base/check.h"
 #include "proto/base/clock.h"
@@ -19,6 +19,7 @@
 #include "server/limits/series_limiting.h"
 #include "server/process/clock_watch.h"
 #include "storage/store.h"
+#include "tests/simulate/world/range_check.h"
 
 namespace tacho::simulate {
 namespace {
@@ -41,12 +42,6 @@ config::v1::Collector MakeConfig() {
 constexpr absl::Duration kDroppedWithin = absl::Hours(24 * 5);
 // How far the collector's clock may be ahead and still be right.
 constexpr absl::Duration kClockError = absl::Minutes(5);
-
-// "c2" of source 1 is column 2 of it.
-bool ParseMetric(absl::string_view name, int* source, int* column) {
-  return absl::ConsumePrefix(&name, "source") && name.size() == 3 && name[1] == 'c' &&
-         absl::SimpleAtoi(name.substr(0, 1), source) && absl::SimpleAtoi(name.substr(2), column);
-}
 
 }  // namespace
 
@@ -122,9 +117,11 @@ absl::Status CollectorHost::Start() {
     process->disk_state = state;
     log_.Warn("disk", {{"state", static_cast<int>(state)}, {"why", why.message()}});
     if (state == storage::DiskState::kFailed) wants_to_end_ = true;
+    if (!rotten_.empty() && absl::StrContains(why.message(), "Corruption")) said_damage_ = true;
   };
   auto store = storage::Store::Open(std::move(options));
-  refuses_lies_ = lied_ && absl::IsDataLoss(store.status());
+  refuses_lies_ = (lied_ || !rotten_.empty()) && absl::IsDataLoss(store.status());
+  if (!rotten_.empty()) NoteRefusal(store.status());
   TACHO_ASSIGN_OR_RETURN(process->store, std::move(store));
   process->limiting = std::make_unique<server::limits::SeriesLimiting>(
       process->store.get(), &process->registry, process->config.limits());
@@ -248,8 +245,37 @@ std::string CollectorHost::CheckBounds() const {
   return "";
 }
 
+std::string CollectorHost::Rot() {
+  std::string path = disk_.power()->Rot();
+  if (path.empty()) return "nothing is synced";
+  rotten_.push_back(path);
+  return path;
+}
+
+void CollectorHost::NoteRefusal(const absl::Status& status) {
+  if (status.ok() || absl::IsUnavailable(status)) return;
+  said_damage_ = true;
+  for (const std::string& path : rotten_) {
+    const std::string name = path.substr(path.rfind('/') + 1);
+    if (absl::IsDataLoss(status) && absl::StrContains(status.message(), name)) return;
+  }
+  if (!lied_ && wrong_.empty()) {
+    wrong_ = absl::StrCat(
+        "a bit has changed in ", absl::StrJoin(rotten_, ", "),
+        ", and the store does not open, and does not name the file: ", status.ToString());
+  }
+}
+
+std::string CollectorHost::Failed(absl::string_view doing, const absl::Status& status) {
+  if (!rotten_.empty() && absl::IsDataLoss(status)) {
+    said_damage_ = true;
+    return "";
+  }
+  return absl::StrCat(doing, ": ", status.ToString());
+}
+
 std::string CollectorHost::ReadSeries(storage::JobView* view, const storage::SeriesPtr& series,
-                                      Model::Found* found) const {
+                                      Model::Found* found) {
   int source = 0;
   int column = 0;
   if (!ParseMetric(series->metric->name, &source, &column)) return "a metric that nobody made";
@@ -258,7 +284,7 @@ std::string CollectorHost::ReadSeries(storage::JobView* view, const storage::Ser
   storage::Chunk chunk;
   for (;;) {
     const auto more = reader->Next({}, &chunk);
-    if (!more.ok()) return absl::StrCat("reading: ", more.status().ToString());
+    if (!more.ok()) return Failed("reading", more.status());
     if (!*more) return "";
     const storage::SampleColumns& samples = chunk.samples().columns;
     for (size_t i = 0; i < samples.size(); ++i) {
@@ -269,34 +295,34 @@ std::string CollectorHost::ReadSeries(storage::JobView* view, const storage::Ser
   }
 }
 
-void CollectorHost::ReadParts() const {
-  if (process_ == nullptr) return;
-  storage::ReadOptions part;
-  part.end_ns = LaboratoryNs() - static_cast<int64_t>(ScheduleRandom() % 120) * 1'000'000'000;
-  part.begin_ns = part.end_ns - 10'000'000'000;
+std::string CollectorHost::QueryParts() {
+  if (process_ == nullptr) return "";
+  RangePart part;
+  part.end_ns = LaboratoryNs() - static_cast<int64_t>(ScheduleRandom() % 300) * 1'000'000'000;
+  part.begin_ns = part.end_ns - static_cast<int64_t>(10 + ScheduleRandom() % 50) * 1'000'000'000;
+  part.max_points = 1 + static_cast<uint32_t>(ScheduleRandom() % 20);
+  part.by_step = ScheduleRandom() % 4 == 0;
+  part.effective = ScheduleRandom() % 2 == 0;
   for (const storage::JobSummary& job : process_->store->Jobs()) {
-    const std::unique_ptr<storage::JobView> view = process_->store->OpenJobView(job.name);
-    const auto series = process_->store->FindSeries({.job = job.name}, 10'000);
-    if (!series.ok()) continue;
-    for (const storage::SeriesPtr& one : *series) {
-      const auto reader = view->Read(one, part);
-      storage::Chunk chunk;
-      for (auto more = reader->Next({}, &chunk); more.ok() && *more;) {
-        more = reader->Next({}, &chunk);
-      }
-    }
+    part.job = job.name;
+    const auto wrong = CheckRange(*process_->store, *model_, part);
+    if (wrong.ok() && wrong->empty()) continue;
+    std::string text = wrong.ok() ? *wrong : Failed("a range query", wrong.status());
+    // Rows that were returned before may be gone once damage was found.
+    if (!text.empty() && !(wrong.ok() && said_damage_)) return text;
   }
+  return "";
 }
 
-std::string CollectorHost::ReadJob(const std::string& job, Model::Found* found) const {
+std::string CollectorHost::ReadJob(const std::string& job, Model::Found* found) {
   const std::unique_ptr<storage::JobView> view = process_->store->OpenJobView(job);
   const auto series = process_->store->FindSeries({.job = job}, 10'000);
-  if (!series.ok()) return absl::StrCat("finding series: ", series.status().ToString());
+  if (!series.ok()) return Failed("finding series", series.status());
   for (const storage::SeriesPtr& one : *series) {
     if (std::string wrong = ReadSeries(view.get(), one, found); !wrong.empty()) return wrong;
   }
   const auto events = view->Events(INT64_MIN, INT64_MAX);
-  if (!events.ok()) return absl::StrCat("reading events: ", events.status().ToString());
+  if (!events.ok()) return Failed("reading events", events.status());
   for (const storage::Event& event : *events) {
     if (event.kind != "simulated") continue;
     std::string wrong =
@@ -306,7 +332,7 @@ std::string CollectorHost::ReadJob(const std::string& job, Model::Found* found) 
   }
   // A message is there whole or not at all.
   for (const auto& [source, numbers] : found->numbers) {
-    if (source.second == 0 || knobs_.series_per_job != 0) continue;
+    if (source.second == 0 || knobs_.series_per_job != 0 || said_damage_) continue;
     for (const auto& [number, columns] : numbers) {
       if (columns != (1 << kColumns) - 1) {
         return absl::StrCat("a query returned a part of row ", number, " of source ", source.second,
@@ -317,22 +343,32 @@ std::string CollectorHost::ReadJob(const std::string& job, Model::Found* found) 
   return "";
 }
 
-std::string CollectorHost::Check(bool all, uint64_t lost) {
+std::string CollectorHost::Check(bool all, uint64_t lost, bool only_dropped) {
+  if (!wrong_.empty()) return wrong_;
   if (process_ == nullptr) return "";
-  if (std::string wrong = CheckPublished(); !wrong.empty()) return wrong;
-  if (std::string wrong = CheckBounds(); !wrong.empty()) return wrong;
+  std::string wrong = CheckPublished();
+  if (wrong.empty()) wrong = CheckBounds();
+  // A store that has lost something stores it again, and cannot seal or trim as it should.
+  if (!wrong.empty()) return HasSaidDamage() ? "" : wrong;
   Expire();
   // First what had to be there, then the views.
   const auto required = all ? model_->Everything() : model_->Acknowledged();
   const uint64_t refused = refused_samples();
   Model::Found found;
   for (const storage::JobSummary& job : process_->store->Jobs()) {
-    if (std::string wrong = ReadJob(job.name, &found); !wrong.empty()) return wrong;
+    if (wrong = ReadJob(job.name, &found); !wrong.empty()) return wrong;
   }
+  if (HasSaidDamage()) return "";
   const Model::Compared compared = model_->Compare(found, required);
   if (!compared.wrong.empty()) return compared.wrong;
   // A loss is reported when the collector starts, or when the agent speaks to it again.
   if (lied_ && (!all || HasReportedLoss())) return "";
+  wrong = Judge(compared, lost, refused, only_dropped);
+  return wrong.empty() ? QueryParts() : wrong;
+}
+
+std::string CollectorHost::Judge(const Model::Compared& compared, uint64_t lost, uint64_t refused,
+                                 bool only_dropped) const {
   const uint64_t counted = lost + (knobs_.series_per_job == 0 ? 0 : refused);
   if (compared.missing > counted) {
     return absl::StrCat(compared.example, " is missing, and ", compared.missing - 1,
@@ -342,6 +378,9 @@ std::string CollectorHost::Check(bool all, uint64_t lost) {
     return absl::StrCat(compared.missing_wrong_times,
                         " acknowledged samples of wrong clocks are missing, but only ", refused,
                         " were counted as refused");
+  }
+  if (!compared.not_dropped.empty() && only_dropped && knobs_.series_per_job == 0) {
+    return absl::StrCat(compared.not_dropped, " is missing, and its spool has not dropped it");
   }
   return "";
 }

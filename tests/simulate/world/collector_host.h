@@ -37,19 +37,29 @@ class CollectorHost {
   // The process wants to end: its disk has failed.
   bool wants_to_end() const { return wants_to_end_; }
   // The disk had no error since the process began, and was full at most: that is no reason to end.
-  bool had_no_error() { return disk_.errors() == errors_before_ && !disk_.power()->dead(); }
+  bool had_no_error() {
+    return disk_.errors() == errors_before_ && !disk_.power()->dead() && rotten_.empty();
+  }
 
   // Queries everything and compares it with the model, and looks whether it keeps its bounds.
   // `all`: everything that spools have taken must be there, not only what was acknowledged.
-  // `lost`: how many samples agents have counted as lost. Returns what is wrong; nothing if it is
-  // not running.
-  std::string Check(bool all, uint64_t lost);
-  // Queries a few seconds of each series, as a dashboard does. What is wrong shows in Check().
-  void ReadParts() const;
+  // `lost`: how many samples agents have counted as lost, and whether only full spools have lost
+  // any. Returns what is wrong; nothing if it is not running.
+  std::string Check(bool all, uint64_t lost, bool only_dropped);
+  // Queries a few seconds of each series as a dashboard does, see range_check.h. Returns what is
+  // wrong.
+  std::string QueryParts();
   // Why it would say that it is not ready; empty if it is ready.
   std::string WhyNotReady() const;
-  // Its disk has lied, and it says that the store is damaged: it will not start any more.
+  // Its disk has lied or changed bits, and it says that the store is damaged: it will not start any
+  // more.
   bool RefusesLies() const { return refuses_lies_; }
+  // Changes a bit on its disk; where, in words. From then on it may say that bytes are damaged, and
+  // once it has said so, rows may be missing. What it returns must still be right.
+  std::string Rot();
+  bool HasSaidDamage() const {
+    return said_damage_ || (!rotten_.empty() && process_ != nullptr && HasReportedLoss());
+  }
   // Samples that its processes have refused.
   uint64_t refused_samples() const;
 
@@ -63,9 +73,16 @@ class CollectorHost {
   void Expire() const;
   std::string CheckPublished();
   std::string CheckBounds() const;
-  std::string ReadJob(const std::string& job, Model::Found* found) const;
+  std::string ReadJob(const std::string& job, Model::Found* found);
   std::string ReadSeries(storage::JobView* view, const storage::SeriesPtr& series,
-                         Model::Found* found) const;
+                         Model::Found* found);
+  // What is wrong with a query that has failed: nothing if it says so of damage that there is.
+  std::string Failed(absl::string_view doing, const absl::Status& status);
+  // What is wrong with a store that does not open.
+  void NoteRefusal(const absl::Status& status);
+  // Of what is missing.
+  std::string Judge(const Model::Compared& compared, uint64_t lost, uint64_t refused,
+                    bool only_dropped) const;
   // Whether it has reported that something acknowledged is missing.
   bool HasReportedLoss() const;
   // The sum of a counter of the process.
@@ -85,6 +102,9 @@ class CollectorHost {
   bool lied_ = false;
   bool reported_before_ = false;
   bool refuses_lies_ = false;
+  std::vector<std::string> rotten_;  // The files in which bits have changed.
+  std::atomic<bool> said_damage_ = false;
+  std::string wrong_;  // With how it did not start.
   std::unique_ptr<Process> process_;
 };
 

@@ -31,6 +31,7 @@ void BeginOnDisk(const Fault& fault, SimDisk* disk) {
       break;
     case FaultKind::kNoRoomForLarge:
       faults.full_size = static_cast<size_t>(fault.amount);
+      faults.kill_after = static_cast<uint64_t>(fault.effects);
       break;
     default:
       TACHO_CHECK(false);  // No fault of a disk.
@@ -60,6 +61,7 @@ void EndOnDisk(FaultKind kind, SimDisk* disk) {
       break;
     case FaultKind::kNoRoomForLarge:
       faults.full_size = none.full_size;
+      faults.kill_after = none.kill_after;
       break;
     default:
       TACHO_CHECK(false);  // No fault of a disk.

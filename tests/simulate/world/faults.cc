@@ -40,6 +40,7 @@ constexpr KindRow kKinds[] = {
      "has a disk that refuses the next append of so many bytes for want of room"},
     {FaultKind::kSpoolLost, 0, "loses its spool"},
     {FaultKind::kSpoolCopied, 0, "has its spool copied, and gets the copy back"},
+    {FaultKind::kRot, 0, "has a bit changed in a file that was synced"},
 };
 
 bool IsOfCollector(FaultKind kind) { return kind <= FaultKind::kCollectorRestart; }
@@ -66,6 +67,13 @@ class Planner {
     if (options_.refusals) AddRefusals(&plan);
     if (options_.clocks) AddClocks(&plan);
     if (options_.large) AddLargeRefusals(&plan);
+    if (options_.tight) AddTightDisks(&plan);
+    for (int64_t left = options_.rot ? 1 + Below(4) : 0; left > 0; --left) {
+      const int64_t at = Below(options_.seconds);
+      plan.push_back({.at_s = at, .kind = FaultKind::kRot});
+      // Much is read only at the next start.
+      if (Below(3) != 0) plan.push_back({.at_s = at + Below(20), .kind = Restart(), .amount = 1});
+    }
     std::sort(plan.begin(), plan.end(),
               [](const Fault& a, const Fault& b) { return a.at_s < b.at_s; });
     return plan;
@@ -161,16 +169,42 @@ class Planner {
     }
   }
 
+  FaultKind Restart() {
+    constexpr FaultKind kEnds[] = {FaultKind::kCollectorRestart, FaultKind::kCollectorKill,
+                                   FaultKind::kCollectorPowerCut};
+    return kEnds[Below(3)];
+  }
+
   void AddLargeRefusals(std::vector<Fault>* plan) {
     for (int64_t left = 20 + Below(20); left > 0; --left) {
       plan->push_back({.at_s = Below(options_.seconds),
                        .kind = FaultKind::kNoRoomForLarge,
                        .amount = 300 + AnyScale(4000),
-                       .seconds = 20});
+                       .seconds = 20,
+                       .effects = Below(2) == 0 ? AnyScale(200) : 0});
     }
     for (int64_t left = Below(3); left > 0; --left) {
       plan->push_back(
           {.at_s = Below(options_.seconds), .kind = FaultKind::kCollectorKill, .amount = 1});
+    }
+  }
+
+  // First there is no room, then enough for a few records of the log but not for a table, and then
+  // the process is killed.
+  void AddTightDisks(std::vector<Fault>* plan) {
+    for (int64_t left = 2 + Below(6); left > 0; --left) {
+      const int64_t at = Below(options_.seconds);
+      const int64_t full_for = 1 + Below(6);
+      const int64_t tight_for = 4 + Below(12);
+      plan->push_back(
+          {.at_s = at, .kind = FaultKind::kDiskFull, .amount = Below(1000), .seconds = full_for});
+      plan->push_back({.at_s = at + full_for,
+                       .kind = FaultKind::kDiskFull,
+                       .amount = 50 + AnyScale(4000),
+                       .seconds = tight_for});
+      plan->push_back({.at_s = at + full_for + 1 + Below(tight_for),
+                       .kind = FaultKind::kCollectorKill,
+                       .amount = AnyScale(20)});
     }
   }
 
@@ -205,8 +239,10 @@ std::string Describe(const Fault& fault) {
   }
   const std::string who =
       fault.host == 0 ? "the collector" : absl::StrCat("agent-", fault.host - 1);
+  const std::string killed =
+      fault.effects == 0 ? "" : absl::StrCat(", then killed at effect ", fault.effects);
   return absl::StrCat("at ", fault.at_s, " s: ", who, " ", text, " (amount ", fault.amount,
-                      ", for ", fault.seconds, " s)");
+                      ", for ", fault.seconds, " s", killed, ")");
 }
 
 }  // namespace tacho::simulate

@@ -31,6 +31,7 @@ enum class FaultKind {
   kNoRoomForLarge,  // The same of the next append of `amount` bytes or more: sealed rows, tables.
   kSpoolLost,       // An agent's spool is gone.
   kSpoolCopied,     // An agent's spool is copied now, and `seconds` later the copy takes its place.
+  kRot,             // A bit of a file of the collector changes that was synced.
 };
 
 struct Fault {
@@ -39,6 +40,7 @@ struct Fault {
   int host = 0;  // 0: the collector; else agent `host` - 1.
   int64_t amount = 0;
   int64_t seconds = 0;
+  int64_t effects = 0;  // kNoRoomForLarge: the process is killed at this effect after the refusal.
 };
 
 // How many agents there are.
@@ -49,7 +51,9 @@ struct FaultPlanOptions {
   bool lies = false;      // Whether the collector's disk lies about syncs too.
   bool refusals = false;  // Whether disks refuse writes again and again, and spools are lost too.
   bool large = false;     // Whether the collector's disk refuses large writes again and again.
-  bool clocks = false;    // Whether the collector's clock is set by much, again and again.
+  bool tight = false;   // Whether the collector's disk has room for its log only, and it is killed.
+  bool rot = false;     // Whether bits change on the collector's disk.
+  bool clocks = false;  // Whether the collector's clock is set by much, again and again.
 };
 // Clock steps are such that most clocks are right at any time, the collector's or those of most
 // agents: only then can it be known which rows are right.

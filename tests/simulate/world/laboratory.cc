@@ -50,6 +50,7 @@ Laboratory::Laboratory(LaboratoryOptions options)
     agent.sources = 1 + static_cast<int>(ScheduleRandom() % 2);
     agent.period = absl::Milliseconds(500 + static_cast<int64_t>(ScheduleRandom() % 4000));
     agent.seed = ScheduleRandom();
+    agent.restless = IsRestless();
     // Some runs have trainers too.
     if (HasTrainers()) agent.ring_directory = absl::StrCat("rings-", i);
     agents_.push_back(std::make_unique<AgentHost>(agent, &network_, &model_, options_.log));
@@ -139,6 +140,9 @@ void Laboratory::CauseNow(const Fault& fault) {
       StepWallClock(HostOf(fault.host), fault.amount * kSecond);
       return After(fault.seconds,
                    [this, fault] { StepWallClock(HostOf(fault.host), -fault.amount * kSecond); });
+    case FaultKind::kRot:
+      absl::StrAppend(&result_.faults.back(), ": ", collector_->Rot());
+      return;
     case FaultKind::kSpoolLost:
       if (!HasTrainers()) agent->LoseSpool();
       return;
@@ -188,17 +192,36 @@ void Laboratory::Supervise() {
 bool Laboratory::Check(bool all) {
   if (!result_.wrong.empty()) return false;
   uint64_t lost = 0;
+  bool only_dropped = true;
   for (const auto& agent : agents_) {
     agent->Observe();
     lost += agent->lost_samples();
+    only_dropped = only_dropped && !agent->lost_otherwise();
     if (result_.wrong.empty()) result_.wrong = agent->wrong();
   }
   if (collector_->is_running()) ++result_.checks;
-  if (result_.wrong.empty()) result_.wrong = collector_->Check(all, lost);
+  if (result_.wrong.empty()) result_.wrong = collector_->Check(all, lost, only_dropped);
   if (!result_.wrong.empty()) {
     result_.wrong = absl::StrCat("after ", Now(), " s: ", result_.wrong);
   }
   return result_.wrong.empty();
+}
+
+void Laboratory::QueryParts() {
+  std::string wrong = collector_->QueryParts();
+  if (!wrong.empty() && result_.wrong.empty()) {
+    result_.wrong = absl::StrCat("after ", Now(), " s: ", wrong);
+  }
+}
+
+void Laboratory::Evening() {
+  constexpr int64_t kLength = 200;
+  constexpr int64_t kEvery = 5;
+  for (const int64_t until = Now() + kLength; Now() < until && result_.wrong.empty();) {
+    SleepNs(kEvery * kSecond);
+    Supervise();
+    QueryParts();
+  }
 }
 
 std::string Laboratory::WhatWaits() const {
@@ -239,11 +262,12 @@ void Laboratory::Drain() {
     waits = WhatWaits();
   } while (!waits.empty() && Now() < until && result_.wrong.empty() && !collector_->RefusesLies());
   if (!result_.wrong.empty() || collector_->RefusesLies()) return;
-  if (!waits.empty()) {
+  if (!waits.empty() && !collector_->HasSaidDamage()) {
     result_.wrong = absl::StrCat(kDrainWithin, " s after the last fault ", waits);
-  } else {
-    Check(true);
+    return;
   }
+  if (HasEvening()) Evening();
+  Check(true);
 }
 
 void Laboratory::Burst(uint64_t seed) {
@@ -253,6 +277,8 @@ void Laboratory::Burst(uint64_t seed) {
                                               .lies = options_.seed % 7 == 0,
                                               .refusals = ReachesFurther(),
                                               .large = options_.seed % 17 == 16,
+                                              .tight = options_.seed % 8 == 7,
+                                              .rot = options_.seed % 9 == 8,
                                               .clocks = options_.seed % 13 == 12});
   Supervise();
   const int64_t begin = Now();
@@ -263,7 +289,7 @@ void Laboratory::Burst(uint64_t seed) {
     UndoDue(false);
     for (; next < plan.size() && plan[next].at_s <= second; ++next) Cause(plan[next]);
     Supervise();
-    if (ReachesFurther()) collector_->ReadParts();
+    if (ReachesFurther()) QueryParts();
     if (second % knobs_.check_every_s == knobs_.check_every_s - 1) Check(false);
   }
 }

@@ -55,6 +55,9 @@ class Laboratory {
 
   // Some seeds also have trainers, or refused writes, lost spools and queries of parts.
   bool HasTrainers() const { return options_.seed % 5 == 0 && options_.days == 0; }
+  // Some have layouts that are new all the time.
+  bool IsRestless() const { return options_.seed % 6 == 5 && knobs_.series_per_job == 0; }
+  bool HasEvening() const { return options_.seed % 3 == 1; }
   bool ReachesFurther() const { return options_.seed % 11 == 10; }
   int64_t Now() const;  // In seconds.
   // Faults come for `ticks` seconds: a plan that follows from the seed.
@@ -77,6 +80,10 @@ class Laboratory {
   // Begins processes that do not run, as a supervisor does, and ends those that want to.
   void Supervise();
   bool Check(bool all);
+  // Queries parts, as a dashboard does.
+  void QueryParts();
+  // Nothing comes any more: what is there is sealed and merged, while dashboards look at it.
+  void Evening();
   void Drain();
   std::string WhatWaits() const;
   HostId HostOf(int number) const;

@@ -3,7 +3,9 @@
 #include <bit>
 #include <limits>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "proto/base/check.h"
 
 namespace tacho::simulate {
@@ -22,6 +24,11 @@ std::string JobOf(int agent, int source) {
 }
 
 std::string MetricOf(int source, int column) { return absl::StrCat("source", source, "c", column); }
+
+bool ParseMetric(absl::string_view name, int* source, int* column) {
+  return absl::ConsumePrefix(&name, "source") && name.size() == 3 && name[1] == 'c' &&
+         absl::SimpleAtoi(name.substr(0, 1), source) && absl::SimpleAtoi(name.substr(2), column);
+}
 
 bool IsClockRight(HostId host) {
   // A clock that is this wrong is still right.
@@ -70,6 +77,12 @@ uint64_t Model::Made(const Source& source) const {
   return known == rows_.end() ? 0 : known->second.size();
 }
 
+std::vector<Model::Source> Model::Sources() const {
+  std::vector<Source> sources;
+  for (const auto& [source, rows] : rows_) sources.push_back(source);
+  return sources;
+}
+
 void Model::SpoolReplaced(int agent) {
   for (auto& [source, rows] : rows_) {
     if (source.first != agent) continue;
@@ -96,6 +109,17 @@ void Model::Trimmed(int agent, uint64_t begin) {
   }
 }
 
+void Model::Dropped(int agent, uint64_t begin, uint64_t end) {
+  for (auto& [source, rows] : rows_) {
+    if (source.first != agent) continue;
+    for (Row& row : rows) {
+      if (row.sequence != 0 && row.sequence >= begin && row.sequence < end) {
+        row.may_be_dropped = true;
+      }
+    }
+  }
+}
+
 void Model::ForgetUnsynced(int agent, uint64_t end) {
   for (auto& [source, rows] : rows_) {
     if (source.first != agent) continue;
@@ -105,21 +129,44 @@ void Model::ForgetUnsynced(int agent, uint64_t end) {
   }
 }
 
-std::string Model::FoundSample(const Source& source, uint64_t number, int column, int64_t time_ns,
-                               double value, Found* found) {
+std::string Model::WrongSample(const Source& source, uint64_t number, int column, int64_t time_ns,
+                               double value) const {
   const auto known = rows_.find(source);
   if (known == rows_.end() || number < 1 || number > known->second.size()) {
     return absl::StrCat("a query returned ", NameOf(source, number), ", which nobody made");
   }
-  Row& row = known->second[number - 1];
+  const Row& row = known->second[number - 1];
   if (row.time_ns != time_ns) {
     return absl::StrCat(NameOf(source, number), " has the time ", time_ns, ", not ", row.time_ns);
   }
-  const double made = ValueOf(source.first, source.second, number, column);
+  const double made = ValueOf(static_cast<uint64_t>(source.first),
+                              static_cast<uint64_t>(source.second), number, column);
   if (std::bit_cast<uint64_t>(made) != std::bit_cast<uint64_t>(value)) {
     return absl::StrCat("column ", column, " of ", NameOf(source, number), " has the value ", value,
                         ", not ", made);
   }
+  return "";
+}
+
+std::set<uint64_t> Model::Returned(const Source& source, int column, int64_t begin_ns,
+                                   int64_t end_ns) const {
+  std::set<uint64_t> numbers;
+  const auto known = rows_.find(source);
+  if (known == rows_.end()) return numbers;
+  for (uint64_t number = 1; number <= known->second.size(); ++number) {
+    const Row& row = known->second[number - 1];
+    if (row.time_ns < begin_ns || row.time_ns >= end_ns) continue;
+    if (row.time_ns < may_be_gone_before_ns_ || (row.seen & 1u << column) == 0) continue;
+    numbers.insert(number);
+  }
+  return numbers;
+}
+
+std::string Model::FoundSample(const Source& source, uint64_t number, int column, int64_t time_ns,
+                               double value, Found* found) {
+  std::string wrong = WrongSample(source, number, column, time_ns, value);
+  if (!wrong.empty()) return wrong;
+  const Row& row = rows_[source][number - 1];
   if (row.right_time && time_ns < must_be_gone_before_ns_) {
     return absl::StrCat(NameOf(source, number), " is still there, ",
                         (must_be_gone_before_ns_ - time_ns) / 1'000'000'000,
@@ -178,6 +225,7 @@ Model::Compared Model::Compare(const Found& found, const Chosen& required) {
         compared.missing += missing;
         compared.example = absl::StrCat(NameOf(source, number), " (sequence ", row.sequence,
                                         row.acknowledged ? ", acknowledged)" : ")");
+        if (!row.may_be_dropped) compared.not_dropped = compared.example;
       } else {
         compared.missing_wrong_times += missing;
       }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "tests/simulate/schedule/schedule.h"
 
 namespace tacho::simulate {
@@ -19,6 +20,8 @@ inline constexpr int kShortSource = 7;
 inline constexpr int kRingSource = 8;
 std::string JobOf(int agent, int source);
 std::string MetricOf(int source, int column);
+// The source and the column of such a name; false if it is another.
+bool ParseMetric(absl::string_view name, int* source, int* column);
 // Whether rows with the times that the host's clock shows now must be taken.
 bool IsClockRight(HostId host);
 
@@ -36,6 +39,8 @@ class Model {
     bool right_time = false;  // Its agent's clock was right: no collector may refuse it.
     bool acknowledged = false;
     bool forgotten = false;  // It was in a spool that is gone.
+    // Its spool has dropped it for want of room, or what was trimmed at the same time.
+    bool may_be_dropped = false;
     bool in_ring = false;    // A trainer has written it, and its machine has not lost its power.
     unsigned seen = 0;       // The columns that a query has returned, as bits.
     uint32_t published = 0;  // How often a collector has stored it.
@@ -50,12 +55,17 @@ class Model {
   void Recorded(const Source& source, uint64_t number);
   // How many rows the source has made.
   uint64_t Made(const Source& source) const;
+  // That have made any row.
+  std::vector<Source> Sources() const;
   // An agent's spool is another one now: what was only in the old one is gone, and nobody can know.
   void SpoolReplaced(int agent);
   // An agent's machine has lost its rings: what its spool has not taken is gone.
   void ForgetRings(int agent);
   // What an agent's spool does not keep any more is acknowledged.
   void Trimmed(int agent, uint64_t begin);
+  // An agent's spool has dropped messages of these sequences, [begin, end), and counted them. Some
+  // of them may have been trimmed instead.
+  void Dropped(int agent, uint64_t begin, uint64_t end);
   // A sequence that was not synced is gone, and will be another row's.
   void ForgetUnsynced(int agent, uint64_t end);
 
@@ -65,6 +75,13 @@ class Model {
   };
   std::string FoundSample(const Source& source, uint64_t number, int column, int64_t time_ns,
                           double value, Found* found);
+  // What is wrong with a sample, whether or not it was found before; nothing if nothing is.
+  std::string WrongSample(const Source& source, uint64_t number, int column, int64_t time_ns,
+                          double value) const;
+  // The rows of these times, [begin_ns, end_ns), in which a query has returned the column: later
+  // queries must return them too.
+  std::set<uint64_t> Returned(const Source& source, int column, int64_t begin_ns,
+                              int64_t end_ns) const;
   std::string FoundEvent(const Source& source, uint64_t number, int64_t time_ns, Found* found);
   // Compares with what had to be there: what was `acknowledged` when the view was opened, and what
   // was seen before.
@@ -74,6 +91,7 @@ class Model {
     uint64_t missing = 0;              // Of clocks that were right,
     uint64_t missing_wrong_times = 0;  // and of clocks that were not.
     std::string example;               // Of the former.
+    std::string not_dropped;           // One of the former that no spool has dropped.
   };
   using Chosen = std::map<Source, std::vector<bool>>;  // Whether each row is, from the first on.
   Compared Compare(const Found& found, const Chosen& required);
