@@ -590,7 +590,6 @@ absl::StatusOr<std::unique_ptr<Collector>> Collector::Start(const config::v1::Co
   TACHO_RETURN_IF_ERROR(parts->Start());
   return std::unique_ptr<Collector>(new Collector(std::move(parts)));
 }
-
 int Collector::grpc_port() const { return parts_->grpc_port(); }
 int Collector::http_port() const { return parts_->http_port(); }
 int Collector::admin_port() const { return parts_->admin_port(); }

@@ -164,7 +164,7 @@ class AgentStream final : public ByteStreamReactor,
   std::optional<v1::Welcome> welcome_ ABSL_GUARDED_BY(mutex_);  // To be written.
   std::optional<v1::Throttle> throttle_ ABSL_GUARDED_BY(mutex_);
   std::optional<v1::ClockEstimate> agent_clock_ ABSL_GUARDED_BY(mutex_);  // For the next Ack.
-  std::deque<v1::AgentRequest> requests_ ABSL_GUARDED_BY(mutex_);  // To be written.
+  std::deque<v1::AgentRequest> requests_ ABSL_GUARDED_BY(mutex_);         // To be written.
   bool greeted_ ABSL_GUARDED_BY(mutex_) = false;
   const absl::Duration hello_timeout_;
   const absl::Time hello_by_;

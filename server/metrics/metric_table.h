@@ -379,8 +379,8 @@ inline constexpr MetricInfo kForwardMetrics[] = {
      kWithForward},
     {"tacho_forward_retries_total", "counter", "requests", "receiver",
      "Times that the receiver took nothing and a request had to wait", kWithForward},
-    {"tacho_forward_bytes_total", "counter", "bytes", "receiver",
-     "Bytes of requests, compressed", kWithForward},
+    {"tacho_forward_bytes_total", "counter", "bytes", "receiver", "Bytes of requests, compressed",
+     kWithForward},
 };
 
 inline constexpr MetricInfo kQueryMetrics[] = {
@@ -469,13 +469,19 @@ struct MetricSection {
 
 // In the order of docs/metrics.md.
 inline constexpr MetricSection kMetricSections[] = {
-    {"Aggregates of jobs", kJobMetrics}, {"Conditions", kConditionMetrics},
-    {"Goodput", kGoodputMetrics},        {"Ingest", kIngestMetrics},
-    {"Other tools", kInteropMetrics},    {"Quotas and connections", kConnectionMetrics},
-    {"Storage", kStorageMetrics},        {"Bucket", kBucketMetrics},
+    {"Aggregates of jobs", kJobMetrics},
+    {"Conditions", kConditionMetrics},
+    {"Goodput", kGoodputMetrics},
+    {"Ingest", kIngestMetrics},
+    {"Other tools", kInteropMetrics},
+    {"Quotas and connections", kConnectionMetrics},
+    {"Storage", kStorageMetrics},
+    {"Bucket", kBucketMetrics},
     {"Forwarding", kForwardMetrics},
-    {"Queries", kQueryMetrics},          {"The HTTP port", kHttpMetrics},
-    {"Reloads", kReloadMetrics},         {"The log", kLogMetrics},
+    {"Queries", kQueryMetrics},
+    {"The HTTP port", kHttpMetrics},
+    {"Reloads", kReloadMetrics},
+    {"The log", kLogMetrics},
     {"The process", kProcessMetrics},
 };
 
