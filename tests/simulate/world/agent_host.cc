@@ -46,9 +46,7 @@ class AgentHost::RingSink : public agent::RowSink {
                           std::span<const int64_t> steps, std::span<const double> values,
                           const Checkpoint& checkpoint) override {
     absl::MutexLock lock(&agent_->append_mutex_);
-    const absl::Status appended = spool_->AppendRows(layout, times, steps, values, checkpoint);
-    agent_->NoteDrops();
-    TACHO_RETURN_IF_ERROR(appended);
+    TACHO_RETURN_IF_ERROR(spool_->AppendRows(layout, times, steps, values, checkpoint));
     for (const int64_t step : steps) {
       agent_->model_->Appended({agent_->options_.number, kRingSource}, static_cast<uint64_t>(step),
                                spool_->end() - 1);
@@ -57,16 +55,12 @@ class AgentHost::RingSink : public agent::RowSink {
   }
   absl::Status AppendEvent(const v1::Event& event, const Checkpoint& checkpoint) override {
     absl::MutexLock lock(&agent_->append_mutex_);
-    const absl::Status appended = spool_->AppendEvent(event, checkpoint);
-    agent_->NoteDrops();
-    return appended;
+    return spool_->AppendEvent(event, checkpoint);
   }
   absl::Status AppendAttributes(const v1::Attributes& attributes,
                                 const Checkpoint& checkpoint) override {
     absl::MutexLock lock(&agent_->append_mutex_);
-    const absl::Status appended = spool_->AppendAttributes(attributes, checkpoint);
-    agent_->NoteDrops();
-    return appended;
+    return spool_->AppendAttributes(attributes, checkpoint);
   }
   absl::Status WriteCheckpoint(const Checkpoint& checkpoint) override {
     return spool_->WriteCheckpoint(checkpoint);
@@ -108,7 +102,6 @@ absl::Status AgentHost::Start() {
   spool.log = log_;
   TACHO_ASSIGN_OR_RETURN(spool_, agent::Spool::Open(std::move(spool)));
   CheckSynced();
-  NoteDrops();
   model_->ForgetUnsynced(options_.number, spool_->end());
   if (std::exchange(rings_lost_, false)) model_->ForgetRings(options_.number);
   Observe();
@@ -160,7 +153,7 @@ void AgentHost::ReplaceSpool(const testing::PowerCutEnv::Files& files) {
   Stop(End::kDead);
   disk_.power()->Start();
   disk_.power()->SetFiles(files);
-  synced_ = begin_noted_ = 0;
+  synced_ = 0;
   restored_ = says_old_copy_ = false;
   for (int source = 0; source <= kShortSource; ++source) {
     made_before_[source] = model_->Made({options_.number, source});
@@ -196,7 +189,6 @@ void AgentHost::Stop(End how) {
   sender_->Stop(how == End::kOrderly ? absl::Seconds(5) : absl::ZeroDuration());
   if (how == End::kOrderly) Observe();
   sender_.reset();
-  NoteDrops();
   lost_before_ = lost_samples();
   spool_.reset();
 }
@@ -249,19 +241,6 @@ bool AgentHost::SleepUntilNext(absl::Duration period) {
 void AgentHost::SetTrickle(absl::Duration period) {
   absl::MutexLock lock(&mutex_);
   trickle_ = period;
-}
-
-void AgentHost::NoteDrops() {
-  const agent::SpoolStats stats = spool_->Stats();
-  const agent::SpoolStats::Lost& full = stats.Of(agent::SpoolLoss::kBytes);
-  if (stats.dropped_entries() > full.messages || stats.dropped_rows() > full.rows) {
-    lost_otherwise_ = true;
-  }
-  const uint64_t lost = lost_samples();
-  const uint64_t begin = spool_->begin();
-  if (lost > lost_noted_) model_->Dropped(options_.number, begin_noted_, begin);
-  lost_noted_ = lost;
-  begin_noted_ = begin;
 }
 
 absl::StatusOr<uint32_t> AgentHost::DefineLayout(int source, uint64_t number) {
@@ -318,7 +297,6 @@ bool AgentHost::Append(int source, uint32_t layout, uint64_t number) {
     appended = spool_->AppendRows(layout, {&row.time_ns, 1}, {&step, 1}, values, place);
   }
   if (appended.ok()) model_->Appended({options_.number, source}, number, spool_->end() - 1);
-  NoteDrops();
   return appended.ok();
 }
 

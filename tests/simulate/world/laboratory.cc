@@ -192,15 +192,13 @@ void Laboratory::Supervise() {
 bool Laboratory::Check(bool all) {
   if (!result_.wrong.empty()) return false;
   uint64_t lost = 0;
-  bool only_dropped = true;
   for (const auto& agent : agents_) {
     agent->Observe();
     lost += agent->lost_samples();
-    only_dropped = only_dropped && !agent->lost_otherwise();
     if (result_.wrong.empty()) result_.wrong = agent->wrong();
   }
   if (collector_->is_running()) ++result_.checks;
-  if (result_.wrong.empty()) result_.wrong = collector_->Check(all, lost, only_dropped);
+  if (result_.wrong.empty()) result_.wrong = collector_->Check(all, lost);
   if (!result_.wrong.empty()) {
     result_.wrong = absl::StrCat("after ", Now(), " s: ", result_.wrong);
   }
