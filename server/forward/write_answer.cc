@@ -10,6 +10,12 @@ namespace {
 
 constexpr char kSamplesWritten[] = "x-prometheus-remote-write-samples-written";
 
+// The specifications let senders drop these. But a token that has expired would then lose whatever
+// comes until somebody renews it.
+bool IsNoFaultOfSamples(int status) {
+  return status == 401 || status == 403 || status == 404 || status == 407 || status == 408;
+}
+
 size_t WrittenOf(const storage::HttpReply& reply, size_t most) {
   uint64_t written = 0;
   if (!absl::SimpleAtoi(reply.Header(kSamplesWritten), &written)) return 0;
@@ -54,7 +60,7 @@ Verdict Judge(const Asked& asked, const storage::HttpReply& reply, absl::Time no
     verdict.step = NextStep::kUseFirst;
     return verdict;
   }
-  if (status == 429 || status >= 500) {
+  if (status == 429 || status >= 500 || IsNoFaultOfSamples(status)) {
     verdict.pause = ParseRetryAfter(reply.Header("retry-after"), now);
     return verdict;
   }

@@ -38,8 +38,9 @@ struct Asked {
 //   415        the receiver does not know the version. So also a 400 before it has shown that it
 //              does: some read whatever comes as 1.0.
 //   429, 5xx   later, and no sooner than Retry-After.
+//   401, 403, 404, 407, 408, 3xx, none
+//              later: what is wrong is a token, an address or the network, not the samples.
 //   other 4xx  never; 2.0 says how much was written all the same.
-//   3xx, none  later: what is wrong is not the samples.
 Verdict Judge(const Asked& asked, const storage::HttpReply& reply, absl::Time now);
 
 // Whether the answer is one of a receiver of 2.0.
