@@ -25,6 +25,7 @@ using google::protobuf::Message;
 constexpr char kDefaults[] = R"(
 enabled=true
 interval=5s
+stacks=off
 forget_after=6h
 host_window=6h
 points=2048

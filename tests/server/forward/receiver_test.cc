@@ -90,7 +90,9 @@ class ReceiverTest : public ::testing::Test {
     (*receiver)->Start();
     {
       absl::MutexLock lock(&mutex_);
-      const auto enough = [&] { return got_.size() >= samples; };
+      const auto enough = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return got_.size() >= samples;
+      };
       EXPECT_TRUE(AwaitFor(&mutex_, absl::Condition(&enough), absl::Seconds(20)))
           << got_.size() << " samples";
     }
