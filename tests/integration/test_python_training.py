@@ -99,7 +99,8 @@ for step, batch in enumerate(tacho.profile_input(batches)):
         def conditions():
             return harness.tachoctl(address, "conditions", "starved").stdout
 
-        harness.wait_until(lambda: "WaitingForDecode" in conditions(), "InputBound names decode", 60)
+        limits = "the stage decode of the input limits"
+        harness.wait_until(lambda: limits in conditions(), "InputBound names decode", 60)
         self.assertRegex(conditions(), r"InputBound")
         (waits,) = tacho.query(address, "starved", "input_wait_seconds", by="step")
         self.assertGreaterEqual(min(waits.values), 0.03)
