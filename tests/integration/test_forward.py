@@ -127,6 +127,23 @@ class VictoriaMetricsTest(ForwardCase):
         harness.wait_until(lambda: self.figure("tacho_forward_lag_seconds") == 0, "nothing waits")
         self.assertEqual(self.figure("tacho_forward_samples_total"), 1500)
 
+    def test_kills_lose_nothing(self):
+        written = 0
+        for number in range(4):
+            for _ in range(5):
+                self.write(written, 20)
+                written += 20
+            if number % 2 == 0:
+                self.collector.kill()
+                self.collector.start()
+            else:
+                # What VictoriaMetrics took in the last seconds it would lose: it syncs for a snapshot.
+                self.expect_all(written)
+                harness.http_get(self.url + "/snapshot/create")
+                self.victoria.kill()
+                self.start_victoria()
+        self.expect_all(written)
+
     def test_a_receiver_that_was_away_gets_what_it_missed(self):
         self.write(0, 50)
         self.expect_all(50)
