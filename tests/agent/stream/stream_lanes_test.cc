@@ -201,6 +201,14 @@ TEST_F(LanesTest, AcknowledgementOfWhatWasNotSentIsRefused) {
   EXPECT_TRUE(lanes_->Durable(2, {}));
 }
 
+TEST_F(LanesTest, WhatTheSpoolHadDroppedMayBeAcknowledgedBeforeAnythingIsSent) {
+  Append(20);
+  ASSERT_TRUE(spool_->Trim(10).ok()) << "as when it needs room";
+  Connect();
+  EXPECT_TRUE(lanes_->Durable(9, {})) << "the hole before Hello's first sequence is closed";
+  EXPECT_FALSE(lanes_->Durable(10, {}));
+}
+
 TEST_F(LanesTest, WhatTheSpoolDroppedMeanwhileNeedNotBeSent) {
   Append(20);
   Connect();
