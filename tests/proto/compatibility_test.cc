@@ -40,7 +40,7 @@ FileDescriptorSet Compiled() {
         v1::RangeRequest::descriptor()->file(), v1::DrainRequest::descriptor()->file(),
         v1::GoodputRequest::descriptor()->file(), v1::Condition::descriptor()->file(),
         v1::JobMarks::descriptor()->file(), v1::FleetRequest::descriptor()->file(),
-        v1::AgentRequest::descriptor()->file()}) {
+        v1::AgentRequest::descriptor()->file(), v1::ForecastRequest::descriptor()->file()}) {
     file->CopyTo(set.add_file());
   }
   return set;
