@@ -198,8 +198,8 @@ void Lanes::GaveUp() {
 }
 
 bool Lanes::IsPlausible(uint64_t watermark) {
-  // Nothing that is below is in the spool any more, so nothing can be lost. A collector says so when
-  // it has closed the hole before Hello's first sequence, perhaps before anything was sent.
+  // Nothing that is below is in the spool any more, so nothing can be lost. A collector says so
+  // when it has closed the hole before Hello's first sequence, perhaps before anything was sent.
   if (watermark < spool_->begin()) return true;
   if (watermark > highest_sent_) return false;
   Prune(&backlog_);
