@@ -53,6 +53,9 @@ std::optional<ForwardCursor> ForwardCursor::Decode(absl::string_view bytes) {
 struct ForwardLog::Sweep {
   LayoutPtr layout;
   uint64_t sealed = 0;  // Its sealed position in the view's snapshot.
+  // All columns are read in this snapshot. Not if a process before has handed on some of them: they
+  // may end at a lower position than the others.
+  bool whole = true;
   std::unique_ptr<StoredView> view;
   size_t partition = 0;
   SeriesColumnsPtr columns;  // Of the series and day; null: not looked for yet.
@@ -207,6 +210,7 @@ absl::StatusOr<bool> ForwardLog::OpenLayout() {
     sweep_ = std::make_unique<Sweep>();
     sweep_->layout = *std::move(layout);
     sweep_->sealed = sealed;
+    sweep_->whole = at_.column == 0;
     sweep_->view = std::move(view);
     return true;
   }
@@ -225,7 +229,7 @@ absl::Status ForwardLog::SweepOn(size_t max_samples, ForwardSink* sink, size_t* 
   }
   TACHO_RETURN_IF_ERROR(TakeColumns(max_samples, sink, taken));
   if (at_.column < sweep_->layout->series.size()) return absl::OkStatus();
-  if (sweep_->sealed >= at_.until) {
+  if (sweep_->whole && sweep_->sealed >= at_.until) {
     swept_[at_.layout] = sweep_->sealed;
     swept_up_to_ = std::max(swept_up_to_, sweep_->sealed);
   }
