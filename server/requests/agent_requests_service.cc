@@ -53,8 +53,9 @@ grpc::ServerUnaryReactor* AgentRequestsService::Serve(const char* what,
                        {"peer", peer},
                        {"code", absl::StatusCodeToString(answer.status().code())},
                        {"text", answer.status().message()}});
-    if (answer.ok()) *response = *std::move(answer);
-    reactor->Finish(errors::ToGrpcStatus(answer.status()));
+    const absl::Status status = answer.status();
+    if (status.ok()) *response = *std::move(answer);
+    reactor->Finish(errors::ToGrpcStatus(status));
   };
   if (const auto admission = workers_.Run(run);
       admission != query::WorkerPool::Admission::kAccepted) {

@@ -118,11 +118,13 @@ std::string FieldOf(const v1::RecordedEvent& event, const char* name) {
 
 void PrintStacks(const Environment& env, const v1::TakeStacksResponse& stacks) {
   std::ostream& out = *env.out;
-  int tasks = 0;
-  for (const v1::StackGroup& group : stacks.groups()) tasks += group.members_size();
+  uint64_t tasks = 0;
+  for (const v1::StackGroup& group : stacks.groups()) {
+    tasks += static_cast<uint64_t>(group.members_size());
+  }
   out << Printable(stacks.job()) << ", attempt " << stacks.attempt() << ", "
       << ReadableTime(stacks.taken_unix_ns(), env.zone) << ": stacks of " << tasks << " of "
-      << Count(static_cast<uint64_t>(tasks + stacks.absent_size()), "task") << ", "
+      << Count(tasks + static_cast<uint64_t>(stacks.absent_size()), "task") << ", "
       << Count(static_cast<uint64_t>(stacks.groups_size()), "kind") << '\n';
   for (int i = 0; i < stacks.groups_size(); ++i) PrintGroup(out, stacks.groups(i), i == 0);
   if (stacks.absent().empty()) return;
