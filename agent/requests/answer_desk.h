@@ -22,9 +22,9 @@
 
 namespace tacho::agent {
 
-// Of one part of a report.
+// One part of a report has at most so many bytes,
 inline constexpr size_t kMaxReportPart = 64 << 10;
-// Of a whole report, and how long a request may take, whatever the collector says.
+// and a whole report so many. A request ends after this time, whatever the collector says.
 inline constexpr size_t kMaxReport = 4 << 20;
 inline constexpr absl::Duration kLongestRequest = absl::Minutes(2);
 

@@ -10,10 +10,10 @@
 
 namespace tacho::agent {
 
-// Of one process, and of one thread.
+// More threads of a process, and more frames of a thread, are left out.
 inline constexpr size_t kMaxThreads = 256;
 inline constexpr size_t kMaxFrames = 128;
-// Of a file's or function's name; longer ones keep their end.
+// Longer names of files and functions keep their end.
 inline constexpr size_t kMaxFrameNameBytes = 256;
 
 struct PythonThread {

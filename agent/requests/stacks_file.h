@@ -48,7 +48,7 @@ class StacksFile {
 
   int fd_;
   int signal_;
-  uint64_t begin_;      // Of what the handler writes: behind the first line.
+  uint64_t begin_;      // The handler writes from here on, behind the first line.
   uint64_t asked_ = 0;  // The size at Request().
 };
 

@@ -12,7 +12,7 @@ namespace tacho::agent {
 struct StacksOptions {
   config::v1::Agent::Requests config;
   std::string rings;           // Directory of rings; empty: there are no trainers.
-  std::string proc = "/proc";  // Of the kernel's view; signals go to the real processes.
+  std::string proc = "/proc";  // Where the kernel's view is read; signals go to the real processes.
 };
 
 // Kernel's view first, as a handler changes it; then all are signalled, so that their stacks are of

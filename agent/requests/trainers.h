@@ -12,7 +12,7 @@
 
 namespace tacho::agent {
 
-// Of one directory; further ones are not looked at.
+// Further rings of a directory are not looked at.
 inline constexpr size_t kMaxRings = 4096;
 
 struct Trainer {

@@ -2,41 +2,25 @@
 #include <optional>
 #include <string>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "client/ctl/call/call_error.h"
-#include "client/ctl/line/parse.h"
+#include "client/ctl/requests/request_flags.h"
 #include "client/ctl/requests/requests.h"
 #include "client/ctl/requests/stack_report.h"
 #include "client/ctl/text/text.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::ctl {
 namespace {
 
 constexpr absl::Duration kUsualPatience = absl::Seconds(10);
-constexpr absl::Duration kMostPatience = absl::Minutes(1);
 
 absl::StatusOr<v1::TakeStacksRequest> ParseStacksRequest(const Invocation& invocation) {
   v1::TakeStacksRequest request;
   request.set_job(invocation.Positional(0));
-  for (const std::string& text : invocation.args.GetAll("task")) {
-    uint32_t task = 0;
-    if (!absl::SimpleAtoi(text, &task)) {
-      return absl::InvalidArgumentError(absl::StrCat("--task expects a number, not '", text, "'"));
-    }
-    request.add_tasks(task);
-  }
-  request.set_timeout_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(kUsualPatience)));
-  if (const auto patience = invocation.args.Get("wait")) {
-    const auto duration = ParseDuration(*patience);
-    if (!duration.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat("--wait ", duration.status().message()));
-    }
-    if (*duration > kMostPatience || *duration < absl::Milliseconds(1)) {
-      return absl::InvalidArgumentError("--wait expects 1ms to 1m");
-    }
-    request.set_timeout_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(*duration)));
-  }
+  TACHO_RETURN_IF_ERROR(AddTasks(invocation, &request));
+  TACHO_ASSIGN_OR_RETURN(const uint32_t patience,
+                         RequestMilliseconds(invocation, "wait", kUsualPatience));
+  request.set_timeout_ms(patience);
   return request;
 }
 

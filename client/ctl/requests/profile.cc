@@ -1,43 +1,27 @@
 // 'profile': has the trainers of a job write down what they do for some time.
 #include <string>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/ctl/call/call_error.h"
-#include "client/ctl/line/parse.h"
+#include "client/ctl/requests/request_flags.h"
 #include "client/ctl/requests/requests.h"
 #include "client/ctl/text/format.h"
 #include "client/ctl/text/json_writer.h"
 #include "client/ctl/text/text.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::ctl {
 namespace {
 
 constexpr absl::Duration kProfileLength = absl::Seconds(2);
-constexpr absl::Duration kMostProfileLength = absl::Minutes(1);
 
 absl::StatusOr<v1::TakeProfilesRequest> ParseProfileRequest(const Invocation& invocation) {
   v1::TakeProfilesRequest request;
   request.set_job(invocation.Positional(0));
-  for (const std::string& text : invocation.args.GetAll("task")) {
-    uint32_t task = 0;
-    if (!absl::SimpleAtoi(text, &task)) {
-      return absl::InvalidArgumentError(absl::StrCat("--task expects a number, not '", text, "'"));
-    }
-    request.add_tasks(task);
-  }
-  absl::Duration length = kProfileLength;
-  if (const auto text = invocation.args.Get("for")) {
-    const auto duration = ParseDuration(*text);
-    if (!duration.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat("--for ", duration.status().message()));
-    }
-    length = *duration;
-  }
-  if (length > kMostProfileLength || length < absl::Milliseconds(1)) {
-    return absl::InvalidArgumentError("--for expects 1ms to 1m");
-  }
-  request.set_duration_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(length)));
+  TACHO_RETURN_IF_ERROR(AddTasks(invocation, &request));
+  TACHO_ASSIGN_OR_RETURN(const uint32_t length,
+                         RequestMilliseconds(invocation, "for", kProfileLength));
+  request.set_duration_ms(length);
   return request;
 }
 

@@ -30,7 +30,7 @@ _MAX_DEPTH = 4
 _MAX_WORKERS = 256
 _CPU_INTERVAL_NS = 1_000_000_000
 
-_slot = 0  # Of this process.
+_slot = 0  # This process adds its times here.
 _children = itertools.count(1)
 _next_child = 0
 
