@@ -95,7 +95,7 @@ std::vector<PythonThread> Parse(absl::string_view text, const IsThread& is_threa
     if (is_thread(line, &name)) {
       // The last one is the main thread: it takes the place of one that there is no room for.
       if (threads.size() == kMaxThreads) threads.pop_back();
-      threads.push_back({.name = std::move(name), .frames = {}});
+      threads.push_back({.name = std::exchange(name, {}), .frames = {}});
     } else if (!threads.empty() && threads.back().frames.size() < kMaxFrames) {
       if (auto frame = to_frame(line)) threads.back().frames.push_back(*std::move(frame));
     }
