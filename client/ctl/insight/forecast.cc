@@ -21,7 +21,7 @@ using Kind = RecordColumn::Kind;
 // "in 3h 20m, at 2026-11-26 12:00:00".
 std::string WhenText(const Invocation& invocation, int64_t unix_ns) {
   const absl::Duration left = absl::FromUnixNanos(unix_ns) - invocation.env.now;
-  const std::string at = ReadableTime(unix_ns, invocation.env.zone);
+  std::string at = ReadableTime(unix_ns, invocation.env.zone);
   if (left <= absl::ZeroDuration()) return at;
   return absl::StrCat(at, ", in ", ReadableDuration(absl::Floor(left, absl::Seconds(1))));
 }
