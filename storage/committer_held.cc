@@ -25,19 +25,20 @@ void Committer::Hold(std::vector<Request>* group, const Staged& staged) {
   }
   if (held.done.empty() && held.durable.empty()) return;
   std::vector<HeldGroup> ended;
+  decltype(held.done) refused;
   absl::Status fence;
   {
     absl::MutexLock lock(&mutex_);
     fence = fence_;
-    if (fence.ok()) {
+    if (!fence.ok()) {
+      refused = std::move(held.done);
+    } else {
       held_bytes_ += held.bytes;
       held_.push_back(std::move(held));
       ended = TakeShipped();  // The shipper may have been faster than this thread.
     }
   }
-  for (const auto& [done, result] : held.done) {
-    if (!fence.ok()) done(fence);
-  }
+  for (const auto& [done, result] : refused) done(fence);
   for (const HeldGroup& one : ended) {
     for (const auto& [done, result] : one.done) done(result);
   }

@@ -105,7 +105,7 @@ absl::Status HistoryKeeper::CommitState(bool base) {
     if (!base && replay_from_.epoch == log_->epoch()) shipper_->Forget(replay_from_.first);
     return absl::OkStatus();
   };
-  const absl::Status status = commit();
+  absl::Status status = commit();
   ++(status.ok() ? commits_ : failed_commits_);
   if (status.ok()) next_commit_ = options_.monotonic() + options_.shared.commit_every;
   return status;

@@ -38,7 +38,7 @@ constexpr size_t kMemtableBytes = 128 << 20;
 constexpr uint64_t kMaxLogBytes = 256 << 20;
 // Old logs are deleted once they are in the bucket. If a bucket is away for longer than this, they
 // go all the same, and the store has to be opened again.
-constexpr uint64_t kShippedLogSeconds = 7 * 86'400;
+constexpr uint64_t kShippedLogSeconds = uint64_t{7} * 86'400;
 // A day into which frames were merged is compacted on closing if it is no larger: about a second.
 // Deletions in larger ones are left to RocksDB.
 constexpr uint64_t kMaxSettledDay = 64 << 20;
