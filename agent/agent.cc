@@ -1,7 +1,10 @@
 #include "agent/agent.h"
 
+#include <atomic>
 #include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,13 +57,10 @@ std::shared_ptr<RequestTaker> MakeRequestTaker(const AgentOptions& options,
 
 StreamOptions MakeStreamOptions(const AgentOptions& options, const Identity& identity,
                                 std::shared_ptr<const KnownHost> known,
-                                std::vector<std::string> addresses,
                                 std::shared_ptr<RefusedTotals> refused,
-                                std::shared_ptr<MissingTotals> missing,
-                                std::shared_ptr<ClockOffset> clock) {
+                                std::shared_ptr<MissingTotals> missing) {
   const config::v1::Agent::Collector& collector = options.config.collector();
   StreamOptions stream;
-  stream.addresses = std::move(addresses);
   stream.security = SecurityOf(collector);
   stream.agent_id = identity.agent_id;
   stream.labels = [known = std::move(known)] { return LabelsOf(known->Get(), kMaxHelloLabels); };
@@ -73,7 +73,6 @@ StreamOptions MakeStreamOptions(const AgentOptions& options, const Identity& ide
   stream.log = options.log;
   stream.refused = std::move(refused);
   stream.missing = std::move(missing);
-  stream.clock = std::move(clock);
   stream.broken = options.broken;
   stream.requests = MakeRequestTaker(options, identity.host);
   return stream;
@@ -97,10 +96,9 @@ DeliveryFigures FiguresOf(const SpoolStats& spool, const MissingMessages& missin
 // The agent's own rows are filed with its host's, and at the same interval.
 std::unique_ptr<Source> MakeSelfSource(const AgentOptions& options, const Identity& identity,
                                        std::shared_ptr<const SourceLedger> ledger,
-                                       const Spool* spool,
+                                       const Delivery* delivery,
                                        std::shared_ptr<const RefusedTotals> refused,
-                                       std::shared_ptr<const MissingTotals> missing,
-                                       std::shared_ptr<const ClockOffset> clock) {
+                                       std::shared_ptr<const MissingTotals> missing) {
   const config::v1::Agent::Host& host = options.config.sources().host();
   return std::make_unique<SelfSource>(
       SelfOptions{.job = host.job(),
@@ -111,11 +109,16 @@ std::unique_ptr<Source> MakeSelfSource(const AgentOptions& options, const Identi
                   .log = options.log,
                   .ledger = std::move(ledger),
                   .delivery =
-                      [spool, missing = std::move(missing), clock = std::move(clock)] {
-                        return FiguresOf(spool->Stats(), missing->Get(), clock->estimate());
+                      [delivery, missing = std::move(missing)] {
+                        return FiguresOf(delivery->Stats(), missing->Get(), delivery->clock());
                       },
-                  .spool = [spool] { return spool->Stats(); },
+                  .spool = [delivery] { return delivery->Stats(); },
                   .refused = [refused = std::move(refused)] { return refused->samples(); }});
+}
+
+// Under which jobs this agent records its machine.
+std::set<std::string> HostJobs(const config::v1::Agent::Sources& sources) {
+  return {sources.host().job(), sources.gpu().job(), sources.tpu().job()};
 }
 
 // None where it cannot be watched; `diagnose` says why as well.
@@ -162,56 +165,64 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options) {
                              options.log);
   if (!sources.ok()) return sources.status();
 
-  auto spool = Spool::Open({.path = options.config.spool().path(),
-                            .max_bytes = options.config.spool().max_bytes(),
-                            .max_age = absl::Nanoseconds(options.config.spool().max_age()),
-                            .patient_sources = {"tfevents"},
-                            .log = options.log});
-  if (!spool.ok()) return spool.status();
+  options.broken = [broken = std::move(options.broken),
+                    told = std::make_shared<std::atomic<bool>>(false)](const absl::Status& status) {
+    if (broken && !told->exchange(true)) broken(status);  // Only the first spool tells.
+  };
+  auto refused = std::make_shared<RefusedTotals>();
+  auto missing = std::make_shared<MissingTotals>();
+  const config::v1::Agent::Spool& spool = options.config.spool();
+  auto delivery =
+      Delivery::Open({.spool = {.path = spool.path(),
+                                .max_bytes = spool.max_bytes(),
+                                .max_age = absl::Nanoseconds(spool.max_age()),
+                                .patient_sources = {"tfevents"},
+                                .log = options.log},
+                      .addresses = addresses,
+                      .cluster = IsCluster(options.config.collector()),
+                      .home_job = options.config.sources().host().job(),
+                      .host_jobs = HostJobs(options.config.sources()),
+                      .stream = [options, identity = *identity, known, refused, missing] {
+                        return MakeStreamOptions(options, identity, known, refused, missing);
+                      }});
+  if (!delivery.ok()) return delivery.status();
 
   auto agent = std::unique_ptr<Agent>(new Agent());
   agent->log_ = options.log;
   agent->flush_ = options.flush;
-  agent->spool_ = *std::move(spool);
-  auto refused = std::make_shared<RefusedTotals>();
-  auto missing = std::make_shared<MissingTotals>();
-  auto clock = std::make_shared<ClockOffset>();
-  agent->sender_ = std::make_unique<Sender>(
-      MakeStreamOptions(options, *identity, known, addresses, refused, missing, clock),
-      agent->spool_.get());
+  agent->delivery_ = *std::move(delivery);
   auto ledger = std::make_shared<SourceLedger>();
   if (options.config.sources().host().enabled()) {
     sources->push_back(
-        MakeSelfSource(options, *identity, ledger, agent->spool_.get(), refused, missing, clock));
+        MakeSelfSource(options, *identity, ledger, agent->delivery_.get(), refused, missing));
     sources->push_back(std::move(identity_source));
   }
   agent->sampler_ = std::make_unique<Sampler>(
       *std::move(sources),
-      SamplerOptions{.sink = agent->spool_.get(), .ledger = ledger, .log = options.log});
-  options.log.Info("tacho-agent starts",
-                   {{"version", options.version},
-                    {"agent_id", identity->agent_id},
-                    {"agent_id_from", identity->agent_id_from},
-                    {"host", identity->host},
-                    {"host_from", identity->host_from},
-                    {"spool", options.config.spool().path()},
-                    {"spooled_messages", agent->spool_->end() - agent->spool_->begin()},
-                    {"collectors", absl::StrJoin(addresses, ", ")}});
+      SamplerOptions{.sink = agent->delivery_->sink(), .ledger = ledger, .log = options.log});
+  options.log.Info("tacho-agent starts", {{"version", options.version},
+                                          {"agent_id", identity->agent_id},
+                                          {"agent_id_from", identity->agent_id_from},
+                                          {"host", identity->host},
+                                          {"host_from", identity->host_from},
+                                          {"spool", spool.path()},
+                                          {"spooled_messages", agent->delivery_->Stats().entries},
+                                          {"collectors", absl::StrJoin(addresses, ", ")}});
   return agent;
 }
 
 Agent::~Agent() { Stop(); }
 
 void Agent::Start() {
-  sender_->Start();
+  delivery_->Start();
   sampler_->Start();
 }
 
 void Agent::Stop() {
   if (sampler_ == nullptr) return;
   sampler_->Stop();
-  sender_->Stop(flush_);
-  const SpoolStats left = spool_->Stats();
+  delivery_->Stop(flush_);
+  const SpoolStats left = delivery_->Stats();
   log_.Info("stopped; what is spooled waits for the next start",
             {{"spooled_messages", left.entries}, {"spooled_bytes", left.bytes}});
   sampler_.reset();

@@ -1,5 +1,5 @@
-// The agent: sources -> spool (disk) -> stream to the collector. Threads of its own: one for each
-// source, and the sender's.
+// The agent: sources -> spool (disk) -> stream to the collector; in a cluster a spool and a stream
+// for each shard. Threads of its own: one for each source, and one for each stream.
 #pragma once
 
 #include <functional>
@@ -9,9 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "agent/delivery.h"
 #include "agent/sampler.h"
-#include "agent/spool/spool.h"
-#include "agent/stream/sender.h"
+#include "agent/spool/spool_stats.h"
 #include "client/environment_identity.h"
 #include "proto/base/log.h"
 #include "tacho/config/v1/agent.pb.h"
@@ -36,7 +36,7 @@ class Agent {
  public:
   // Opens the spool and makes the sources; nothing runs yet.
   //   INVALID_ARGUMENT  a value of the configuration; the text names the key.
-  //   others            as of Spool::Open().
+  //   others            as of Delivery::Open().
   static absl::StatusOr<std::unique_ptr<Agent>> Create(AgentOptions options);
   ~Agent();
 
@@ -44,7 +44,7 @@ class Agent {
   // Samples a last time, syncs the spool, delivers what it can.
   void Stop();
 
-  SpoolStats spool_stats() const { return spool_->Stats(); }
+  SpoolStats spool_stats() const { return delivery_->Stats(); }
 
  private:
   Agent() = default;
@@ -52,8 +52,7 @@ class Agent {
   log::Log log_;
   absl::Duration flush_;
   // In the order of their making; each uses those above.
-  std::unique_ptr<Spool> spool_;
-  std::unique_ptr<Sender> sender_;
+  std::unique_ptr<Delivery> delivery_;
   std::unique_ptr<Sampler> sampler_;
 };
 

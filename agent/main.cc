@@ -23,10 +23,10 @@
 #include "absl/strings/str_split.h"
 #include "agent/agent.h"
 #include "agent/diagnose/command.h"
+#include "agent/loaded_pages.h"
 #include "agent/stream/collector_config.h"
 #include "proto/base/exhaustion.h"
 #include "proto/base/flags.h"
-#include "proto/base/loaded_pages.h"
 #include "proto/base/log.h"
 #include "proto/base/nearest.h"
 #include "proto/base/service_manager.h"
@@ -46,8 +46,8 @@ Usage: tacho-agent [--config FILE] [--collector HOST:PORT,...] [--spool DIR]
        tacho-agent diagnose [--help]    checks this machine and the way to the collectors
 
   --config FILE          Reads this YAML configuration. Without it every key has its default.
-  --collector HOST:PORT  Replaces collector.addresses. Separate several collectors with commas, the
-                         preferred one first.
+  --collector HOST:PORT  Replaces collector.addresses, and collector.members. Separate several
+                         collectors with commas, the preferred one first.
   --spool DIR            Replaces spool.path.
   --check-config         Checks the configuration and exits: 0 if it is valid, 2 if not.
   --print-config         Prints the whole configuration, with the meaning of each key, and exits.
@@ -110,6 +110,7 @@ absl::Status ReadConfig(const Flags& flags, tacho::config::v1::Agent* config) {
   if (!flags.collector.empty()) {
     config->mutable_collector()->clear_address();
     config->mutable_collector()->clear_addresses();
+    config->mutable_collector()->clear_members();
     for (const absl::string_view address : absl::StrSplit(flags.collector, ',')) {
       config->mutable_collector()->add_addresses(std::string(address));
     }
@@ -180,7 +181,7 @@ int RunAgent(const Flags& flags, const tacho::config::v1::Agent& config) {
     return absl::IsInvalidArgument(agent.status()) ? kExitUsage : kExitFailed;
   }
   // An agent shall be small, and what its libraries touched to be loaded is most of it.
-  tacho::ReleaseLoadedPages();
+  tacho::agent::ReleaseLoadedPages();
   (*agent)->Start();
   if (const absl::Status told = manager.Ready("sampling"); !told.ok()) {
     log.Warn("cannot notify the service manager", {{"reason", told.message()}});

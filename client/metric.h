@@ -28,6 +28,17 @@ class HistogramMetric {
   uint32_t index_ = UINT32_MAX;
 };
 
+// The same for the metrics of a collective: its seconds and its bytes.
+class CollectiveMetric {
+ public:
+  CollectiveMetric() = default;
+
+ private:
+  friend class RecorderState;
+  explicit CollectiveMetric(uint32_t index) : index_(index) {}
+  uint32_t index_ = UINT32_MAX;
+};
+
 // The next row, which Recorder::Set() writes without a call. For the library only.
 struct OpenRow {
   double* values = nullptr;

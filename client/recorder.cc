@@ -179,6 +179,11 @@ Metric Recorder::StepPhase(std::string_view name) noexcept {
   return state_ == nullptr ? Metric() : state_->DeclarePhase(name);
 }
 
+CollectiveMetric Recorder::StepCollective(std::string_view name,
+                                          std::optional<uint32_t> peer) noexcept {
+  return state_ == nullptr ? CollectiveMetric() : state_->DeclareCollective(name, peer);
+}
+
 StepScope Recorder::Step(int64_t step) noexcept {
   const bool begun = state_ != nullptr && state_->BeginStep(step);
   return StepScope(begun ? state_.get() : nullptr);

@@ -27,6 +27,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "client/collective_scope.h"
 #include "client/histogram_buckets.h"
 #include "client/metric.h"
 #include "client/step_scope.h"
@@ -118,6 +119,10 @@ class Recorder {
   // The metric with the seconds of a phase, for StepScope::Phase(); the same name returns the same
   // metric.
   Metric StepPhase(std::string_view name) noexcept;
+  // The metrics of a collective, for StepScope::Collective(); the same name and peer return the
+  // same ones.
+  CollectiveMetric StepCollective(std::string_view name,
+                                  std::optional<uint32_t> peer = std::nullopt) noexcept;
 
   // Writes one row of all metrics, without a StepScope. A time before 1970 is refused.
   void CommitStep(int64_t step) noexcept;

@@ -45,6 +45,7 @@ class RecorderState {
   HistogramMetric DeclareHistogram(std::string_view name, std::string_view unit,
                                    std::string_view help, const HistogramBuckets& buckets) noexcept;
   Metric DeclarePhase(std::string_view name) noexcept;
+  CollectiveMetric DeclareCollective(std::string_view name, std::optional<uint32_t> peer) noexcept;
 
   void Add(Metric metric, double amount) noexcept;
   void Observe(HistogramMetric histogram, double value) noexcept;
@@ -62,6 +63,12 @@ class RecorderState {
   void EnterPhase(uint32_t metric) noexcept;
   uint32_t FindPhase(std::string_view name) noexcept;
   uint32_t CheckPhase(Metric phase) noexcept;
+  // See CollectiveScope. Returns the collective's number, from 1; 0 if it does not begin.
+  uint64_t BeginCollective(uint32_t collective, uint64_t bytes) noexcept;
+  uint32_t FindCollective(std::string_view name, std::optional<uint32_t> peer) noexcept;
+  uint32_t CheckCollective(CollectiveMetric collective) noexcept;
+  // Does nothing if that one has ended already.
+  void EndCollective(uint64_t number) noexcept;
   void EndStep() noexcept;
   void AbandonStep() noexcept;
 
@@ -78,6 +85,14 @@ class RecorderState {
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
 
+  struct Collective {
+    std::string name;  // As the trainer gives it.
+    std::optional<uint32_t> peer;
+    std::string bytes_name;  // This metric is declared when bytes are first given.
+    uint32_t seconds = kNone;
+    uint32_t bytes = kNone;
+  };
+
   bool Mine() const { return guard_.InOwner(); }
   uint32_t Declare(MetricType type, std::string_view name, std::string_view unit,
                    std::string_view help);
@@ -85,7 +100,10 @@ class RecorderState {
   const char* WrongName(std::string_view name) const;
   void ClearGauges();
   void RecordHistograms(std::optional<int64_t> step, int64_t time_unix_ns);
+  void AddSpan(uint32_t metric, int64_t span_ns);
   void LeavePhase(int64_t now_ns);
+  void LeaveCollective(int64_t now_ns);
+  void AddBytes(Collective* collective) noexcept;
   void RecordExit(int exit_code) noexcept;
   void CloseBackend(int exit_code) noexcept;
 
@@ -116,12 +134,19 @@ class RecorderState {
     int64_t begin_ns = 0;
     uint32_t phase = kNone;  // Its metric.
     int64_t phase_begin_ns = 0;
+    uint32_t collective = kNone;  // In collectives_.
+    uint64_t collective_bytes = 0;
+    int64_t collective_begin_ns = 0;
+    uint32_t phase_around = kNone;  // The phase in which the collective began.
   };
   OpenStep step_;
   std::optional<int64_t> last_step_end_ns_;
   uint32_t step_time_ = kNone;
   uint32_t step_duration_ = kNone;
   std::vector<std::pair<std::string, uint32_t>> phases_;  // By the name that the trainer uses.
+  std::vector<Collective> collectives_;
+  uint64_t collectives_begun_ = 0;
+  uint32_t comm_phase_ = kNone;
 };
 
 }  // namespace tacho::client

@@ -98,7 +98,11 @@ bool RecorderState::BeginStep(int64_t step) noexcept {
 void RecorderState::LeavePhase(int64_t now_ns) {
   if (step_.phase == kNone) return;
   TACHO_DCHECK(step_.phase < row_.metric_count);
-  Add(Metric(step_.phase), static_cast<double>(now_ns - step_.phase_begin_ns) * kSecondsPerNs);
+  AddSpan(step_.phase, now_ns - step_.phase_begin_ns);
+}
+
+void RecorderState::AddSpan(uint32_t metric, int64_t span_ns) {
+  Add(Metric(metric), static_cast<double>(span_ns) * kSecondsPerNs);
 }
 
 void RecorderState::EnterPhase(uint32_t metric) noexcept {
@@ -112,6 +116,7 @@ void RecorderState::EnterPhase(uint32_t metric) noexcept {
 void RecorderState::EndStep() noexcept {
   if (!Mine() || !step_.open) return;
   const int64_t now_ns = clocks_.monotonic_ns();
+  LeaveCollective(now_ns);
   LeavePhase(now_ns);
   step_.open = false;
   const int64_t since_ns = last_step_end_ns_.value_or(step_.begin_ns);
@@ -127,6 +132,7 @@ void RecorderState::EndStep() noexcept {
 void RecorderState::AbandonStep() noexcept {
   if (!Mine() || !step_.open) return;
   step_.open = false;
+  step_.collective = kNone;
   ClearGauges();
 }
 

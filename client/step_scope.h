@@ -1,8 +1,11 @@
 // One step of a training, until the end of the block.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string_view>
 
+#include "client/collective_scope.h"
 #include "client/metric.h"
 
 namespace tacho::client {
@@ -22,6 +25,7 @@ class RecorderState;
 //   step_time_seconds      from the end of the previous step to the end of this one, which includes
 //                          what happens between steps; for the first step, its duration
 //   <phase>_seconds        the time in each phase that the step entered, one after the other
+//   collective_<name>_…    the time and bytes of each collective (collective_scope.h)
 // by a monotonic clock. Time before the first phase belongs to none.
 //
 // A step that an exception leaves, or that is abandoned, writes no row: its gauges are dropped,
@@ -52,6 +56,14 @@ class [[nodiscard]] StepScope {
   void Phase(Metric phase) noexcept;
   // From now on, time belongs to no phase.
   void EndPhase() noexcept;
+
+  // Begins a collective: see collective_scope.h. `bytes` is what this task contributes or moves; 0:
+  // not known. `peer` is the task at the other end, of an exchange between two. At most 16
+  // collectives a recorder, where each peer counts as one.
+  CollectiveScope Collective(std::string_view name, uint64_t bytes = 0,
+                             std::optional<uint32_t> peer = std::nullopt) noexcept;
+  // The same for a collective from Recorder::StepCollective(), without a lookup.
+  CollectiveScope Collective(CollectiveMetric collective, uint64_t bytes = 0) noexcept;
 
   // Writes the row now; the end of the block then does nothing.
   void End() noexcept;

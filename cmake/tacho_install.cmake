@@ -20,7 +20,8 @@ install(TARGETS tacho_shared EXPORT tachoClientTargets
 tacho_install_export(tachoClientTargets tacho_client tacho_crc32c)
 tacho_install_export(tachoProtoTargets tacho_proto tacho_admin_proto)
 tacho_install_export(tachoDirectTargets tacho_client_direct tacho_channel tacho_config_files
-  tacho_histogram_layout tacho_interop_proto tacho_timed_wait tacho_upload)
+  tacho_histogram_layout tacho_interop_proto tacho_job_shard tacho_retry_delay tacho_timed_wait
+  tacho_upload)
 install(TARGETS tacho-example-train COMPONENT example)
 
 # tacho_install_headers(<folder> <file>...): below include/tacho, as sources include them.
@@ -29,7 +30,7 @@ function(tacho_install_headers folder)
   install(FILES ${ARGN} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tacho/${folder} COMPONENT development)
 endfunction()
 
-tacho_install_headers(client histogram_buckets.h metric.h recorder.h step_scope.h)
+tacho_install_headers(client collective_scope.h histogram_buckets.h metric.h recorder.h step_scope.h)
 tacho_install_headers(client/direct direct_recorder.h)
 tacho_install_headers(client/channel channel_security.h)
 install(FILES client/c/tacho.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)

@@ -3,9 +3,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "proto/base/flags.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::server {
 
@@ -39,6 +41,16 @@ Usage: tacho-collector [--config FILE] [options]
                     Read the whole database in DIRECTORY, e.g. a snapshot, verify
                     its checksums, report what it contains, and exit. No collector
                     may be using it.
+  --check-bucket    Look whether the bucket of the configuration has all that a
+                    restore needs, report what is missing or damaged, and exit.
+                    Only reads; a collector may be using the bucket. With --deep,
+                    read all blocks of old days, too.
+  --restore-from-bucket DIRECTORY
+                    Make DIRECTORY, which must be empty or not there, a store of its
+                    own from the bucket of the configuration, for a collector without
+                    a bucket, verify it, and exit. Only reads the bucket, also while a
+                    collector uses it. With --days N, bring closed days only of the
+                    last N days; 0 brings none.
   --explain-mapping FILE
                     Read a captured remote write request from FILE, show which job,
                     task, host and metric each of its series would become under
@@ -55,12 +67,13 @@ once. SIGHUP reads the configuration again: either all changes take effect, or n
 does and the log says why.
 
 Exit status: 0 success; 1 the collector could not start, could not close its data
-cleanly, or --check-store found damage; 2 wrong usage or configuration.
+cleanly, a restore failed, or a check found damage; 2 wrong usage or configuration.
 
 Examples:
   tacho-collector --print-config > collector.yaml
   tacho-collector --config collector.yaml --check-config
   tacho-collector --config collector.yaml
+  tacho-collector --config collector.yaml --check-bucket --deep
   (umask 077; tacho-collector --make-token > agent.token)
 )";
 
@@ -77,6 +90,8 @@ constexpr ModeFlag kModes[] = {{"help", Mode::kHelp},
                                {"check-config", Mode::kCheckConfig},
                                {"print-config", Mode::kPrintConfig},
                                {"check-store", Mode::kCheckStore},
+                               {"check-bucket", Mode::kCheckBucket},
+                               {"restore-from-bucket", Mode::kRestoreFromBucket},
                                {"explain-mapping", Mode::kExplainMapping},
                                {"make-token", Mode::kMakeToken}};
 
@@ -90,27 +105,51 @@ constexpr ValueFlag kValues[] = {{"config", "FILE", &CommandLine::config},
                                  {"http", "ADDRESS", &CommandLine::http},
                                  {"data", "DIRECTORY", &CommandLine::data},
                                  {"check-store", "DIRECTORY", &CommandLine::check_store},
+                                 {"restore-from-bucket", "DIRECTORY", &CommandLine::restore},
                                  {"explain-mapping", "FILE", &CommandLine::explain_mapping},
                                  {"port-file", "FILE", &CommandLine::port_file},
                                  {"web-directory", "DIRECTORY", &CommandLine::web_directory}};
+
+constexpr char kDays[] = "days";
+constexpr char kDeep[] = "deep";
 
 // The last value of a setting counts, so that a wrapper can append its own.
 std::vector<FlagSpec> Flags() {
   std::vector<FlagSpec> flags;
   for (const ValueFlag& flag : kValues) {
-    const bool setting =
-        flag.value != &CommandLine::check_store && flag.value != &CommandLine::explain_mapping;
+    const bool setting = flag.value != &CommandLine::check_store &&
+                         flag.value != &CommandLine::restore &&
+                         flag.value != &CommandLine::explain_mapping;
     flags.push_back({.name = flag.name, .placeholder = flag.placeholder, .repeated = setting});
   }
   for (const ModeFlag& flag : kModes) {
-    const bool has_value = flag.mode == Mode::kCheckStore || flag.mode == Mode::kExplainMapping;
+    const bool has_value = flag.mode == Mode::kCheckStore ||
+                           flag.mode == Mode::kRestoreFromBucket ||
+                           flag.mode == Mode::kExplainMapping;
     if (!has_value) flags.push_back({.name = flag.name});
   }
+  flags.push_back({.name = kDays, .placeholder = "N", .repeated = true});
+  flags.push_back({.name = kDeep});
   return flags;
 }
 
 absl::Status Wrong(absl::string_view problem) {
   return absl::InvalidArgumentError(absl::StrCat(problem, "; see tacho-collector --help"));
+}
+
+// What only one mode takes.
+absl::Status ReadOptionsOfModes(const ParsedArgs& parsed, CommandLine* line) {
+  line->deep = parsed.Has(kDeep);
+  if (line->deep && line->mode != Mode::kCheckBucket) return Wrong("--deep is for --check-bucket");
+  const auto days = parsed.Get(kDays);
+  if (!days.has_value()) return absl::OkStatus();
+  if (line->mode != Mode::kRestoreFromBucket) return Wrong("--days is for --restore-from-bucket");
+  uint32_t number = 0;
+  if (!absl::SimpleAtoi(*days, &number)) {
+    return Wrong(absl::StrCat("--days ", *days, ": expected a number of days"));
+  }
+  line->days = number;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -140,6 +179,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::span<const char* const> argume
     chosen = flag.name;
     line.mode = flag.mode;
   }
+  TACHO_RETURN_IF_ERROR(ReadOptionsOfModes(*parsed, &line));
   return line;
 }
 

@@ -22,7 +22,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "proto/base/exhaustion.h"
+#include "proto/base/host_name.h"
 #include "proto/base/log.h"
 #include "proto/base/service_manager.h"
 #include "proto/base/state_directory.h"
@@ -30,9 +32,13 @@
 #include "proto/config/config_value.h"
 #include "proto/config/yaml_config.h"
 #include "server/aggregate/aggregate_rule.h"
+#include "server/cluster/membership.h"
 #include "server/collector.h"
 #include "server/command_line.h"
+#include "server/cost/price_list.h"
 #include "server/edge/listener.h"
+#include "server/history/bucket_modes.h"
+#include "server/history/history_bucket.h"
 #include "server/interop/formats/explain.h"
 #include "server/interop/formats/label_mapping.h"
 #include "server/process/grpc_transport.h"
@@ -287,6 +293,12 @@ int ExplainMapping(const std::string& path, const config::v1::Collector& config)
 int CheckConfig(const CommandLine& line, const config::v1::Collector& config) {
   if (auto s = security::CheckSecurity(config); !s.ok()) return Fail(kExitUsage, s);
   if (auto s = web::CheckPageUrl(config.ui().url()); !s.ok()) return Fail(kExitUsage, s);
+  if (auto s = history::HistoryBucket::Check(config); !s.ok()) return Fail(kExitUsage, s);
+  if (const auto membership = cluster::Membership::Make(config, SystemHostName());
+      !membership.ok()) {
+    return Fail(kExitUsage, membership.status());
+  }
+  if (auto s = cost::PriceList::Create(config.cost()).status(); !s.ok()) return Fail(kExitUsage, s);
   const auto rules = aggregate::MakeAggregateRules(config.metrics());
   if (!rules.ok()) return Fail(kExitUsage, rules.status());
   const auto mapping = interop::LabelMapping::Create(config.interop());
@@ -295,6 +307,19 @@ int CheckConfig(const CommandLine& line, const config::v1::Collector& config) {
   // The documentation describes the built-in rules.
   if ((*rules)->configured > 0) std::cout << aggregate::DescribeAggregateRules(**rules);
   return 0;
+}
+
+// What a bucket has of this member's shard.
+int AskBucket(const CommandLine& line, const config::v1::Collector& config) {
+  const auto membership = cluster::Membership::Make(config, SystemHostName());
+  if (!membership.ok()) return Fail(kExitUsage, membership.status());
+  if (line.mode == CommandLine::Mode::kCheckBucket) {
+    return history::CheckBucket(config, membership->own(), line.deep, std::cout, std::cerr);
+  }
+  ::umask(077);  // Only its owner may read the store.
+  return history::RestoreFromBucket(
+      config, {.directory = line.restore, .shard = membership->own(), .days = line.days},
+      absl::Now(), std::cout, std::cerr);
 }
 
 int Main(std::span<const char* const> arguments) {
@@ -315,6 +340,9 @@ int Main(std::span<const char* const> arguments) {
   switch (line->mode) {
     case CommandLine::Mode::kCheckConfig:
       return CheckConfig(*line, config);
+    case CommandLine::Mode::kCheckBucket:
+    case CommandLine::Mode::kRestoreFromBucket:
+      return AskBucket(*line, config);
     case CommandLine::Mode::kExplainMapping:
       return ExplainMapping(line->explain_mapping, config);
     case CommandLine::Mode::kPrintConfig:

@@ -25,4 +25,12 @@ absl::StatusOr<storage::StoreOptions> StoreOptionsOf(const config::v1::Collector
   return options;
 }
 
+void LogMissingCommits(const storage::StoreStats& stats, const log::Log& log) {
+  if (stats.missing_commits == 0) return;
+  log.Error("the store has lost the end of its log; agents send again what they still have",
+            {{"commits", stats.missing_commits},
+             {"messages", stats.missing_messages},
+             {"rows", stats.missing_rows}});
+}
+
 }  // namespace tacho::server

@@ -1,5 +1,6 @@
 #include "storage/check_store.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -13,8 +14,10 @@
 #include "storage/db/database.h"
 #include "storage/db/directory_check.h"
 #include "storage/db/rocksdb_status.h"
+#include "storage/index/job_table.h"
 #include "storage/index/series_index.h"
 #include "storage/journal/journal.h"
+#include "storage/journal/rows_entry.h"
 
 namespace tacho::storage {
 namespace {
@@ -72,11 +75,18 @@ absl::Status CheckFormatVersion(const OpenToRead& open) {
                                        "\"; this program reads version ", kFormatVersion, " only"));
 }
 
+void NoteTime(int64_t time_ns, StoreContents* contents) {
+  contents->newest_ns = std::max(contents->newest_ns.value_or(time_ns), time_ns);
+}
+
 // Each entry has a checksum of its own.
 absl::Status ReadJournal(const OpenToRead& open, StoreContents* contents) {
   Journal journal(open.db.get(), open.Find(kJournalFamily));
-  return journal.Recover([contents](uint64_t /*position*/, absl::string_view /*entry*/) {
+  return journal.Recover([contents](uint64_t position, absl::string_view bytes) {
     ++contents->journal_entries;
+    const auto entry = DecodeRowsEntry(bytes);
+    if (!entry) return absl::DataLossError(absl::StrCat("journal entry ", position, " is damaged"));
+    for (size_t row = 0; row < entry->rows; ++row) NoteTime(entry->Time(row), contents);
     return absl::OkStatus();
   });
 }
@@ -110,6 +120,9 @@ absl::StatusOr<StoreContents> CheckStore(const std::string& path) {
   TACHO_RETURN_IF_ERROR(index.Load());
   contents.jobs = index.counts().jobs;
   contents.series = index.counts().series;
+  JobTable jobs(open.db.get(), open.Find("state"));
+  TACHO_RETURN_IF_ERROR(jobs.Load());
+  for (const int64_t last_ns : jobs.LastTimes()) NoteTime(last_ns, &contents);
   TACHO_RETURN_IF_ERROR(ReadJournal(open, &contents));
   for (auto* handle : open.handles) {
     if (ParsePartitionName(handle->GetName())) ++contents.days;

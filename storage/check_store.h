@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -14,6 +15,7 @@ struct StoreContents {
   uint64_t days = 0;
   uint64_t table_bytes = 0;
   uint64_t journal_entries = 0;
+  std::optional<int64_t> newest_ns;  // The time of the newest row. No value: there is none.
 };
 
 // Changes nothing in the directory. Takes as long as reading it.

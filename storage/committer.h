@@ -1,6 +1,7 @@
 // Group commit: what many streams append becomes one synced write.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -122,6 +123,7 @@ class Committer {
     absl::Time since = absl::InfiniteFuture();  // MonotonicNow() when the oldest came.
   };
   Held held() const ABSL_LOCKS_EXCLUDED(mutex_);
+  uint64_t held_bytes() const { return held_bytes_.load(std::memory_order_relaxed); }
 
   // Forgets the agents that were last heard of before that day, and adds the removal of their
   // records to a write. For a request's `stage`. Should such an agent come again after all, its
@@ -215,7 +217,7 @@ class Committer {
   StoreStats stats_ ABSL_GUARDED_BY(mutex_);
   uint64_t shipped_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<HeldGroup> held_ ABSL_GUARDED_BY(mutex_);  // In the order of their sequences.
-  uint64_t held_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::atomic<uint64_t> held_bytes_ = 0;                // Of held_. Written with mutex_ held.
   // What of each agent is in the bucket, by OriginKey().
   absl::flat_hash_map<std::string, SequenceSet> shared_ ABSL_GUARDED_BY(mutex_);
   absl::Status fence_ ABSL_GUARDED_BY(mutex_);

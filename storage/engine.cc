@@ -122,7 +122,7 @@ void Engine::AwaitRoom() {
 }
 
 absl::Status Engine::CheckRoom() const {
-  if (is_shared() && committer.held().bytes > 2 * options.shared.max_unshipped_bytes) {
+  if (is_shared() && committer.held_bytes() > 2 * options.shared.max_unshipped_bytes) {
     return absl::ResourceExhaustedError(
         "the bucket does not answer, and too much waits for it (cluster.max_unshipped_bytes)");
   }

@@ -58,7 +58,7 @@ absl::Status Engine::ReplayJournal() {
                                &total);
   absl::Time reported = MonotonicNow();
   uint64_t replayed = 0;
-  return journal.Recover([&](uint64_t position, absl::string_view bytes) {
+  const absl::Status read = journal.Recover([&](uint64_t position, absl::string_view bytes) {
     const auto entry = DecodeRowsEntry(bytes);
     if (!entry) return absl::DataLossError(absl::StrCat("journal entry ", position, " is damaged"));
     if (++replayed % 1024 == 0 && MonotonicNow() - reported >= kRecoveryReport) {
@@ -72,6 +72,10 @@ absl::Status Engine::ReplayJournal() {
     // The journal may hold more than memory should: what is sealed here is trimmed later.
     return sealer.RelieveMemory();
   });
+  TACHO_RETURN_IF_ERROR(read);
+  // The newest may be sealed: a crash came between that and the trim. Nobody needs them again.
+  head.NoteRead(journal.end() - 1);
+  return absl::OkStatus();
 }
 
 absl::Status Engine::ReplayEntry(uint64_t position, const RowsEntry& entry, absl::Time now) {
@@ -240,7 +244,11 @@ absl::Status Engine::OpenHistory() {
       .log = options.log,
       .at_point = options.at_point,
       .waits = options.background,
-      .sealed_up_to = [this] { return std::min(SealedUpTo(), journal_end.load()); },
+      // The head knows of no entry before its first; what the journal does not have is sealed.
+      .sealed_up_to =
+          [this] {
+            return std::min(std::max(SealedUpTo(), journal_begin.load()), journal_end.load());
+          },
       .env = options.env,
       .path = options.path,
       .shared = options.shared};

@@ -25,8 +25,9 @@ absl::Status Engine::StartShared() {
       after, [this](uint64_t sequence) { committer.NoteShipped(sequence); },
       [this](const absl::Status& why) {
         Log(absl::StrCat("nothing more is acknowledged: ", why.ToString()));
-        committer.Fence(absl::UnavailableError(why.message()));
+        // First, so that those whose messages fail next know why.
         if (options.shared.on_ended != nullptr) options.shared.on_ended(why);
+        committer.Fence(absl::UnavailableError(why.message()));
       });
   return absl::OkStatus();
 }

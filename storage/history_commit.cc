@@ -84,6 +84,7 @@ absl::Status HistoryKeeper::CommitState(bool base) {
     const std::vector<PartitionPtr> days = DaysOfState();
     for (const PartitionPtr& day : days) families.push_back(day->handle());
     TACHO_ASSIGN_OR_RETURN(std::vector<StateFile> files, exporter_->Export(families));
+    Reach(options_.at_point, crash_point::kSharedExported);
     CommitRequest request{.replay_from = {.epoch = log_->epoch(), .first = 1},
                           .sealed = options_.claimed->sealed};
     if (!base) {

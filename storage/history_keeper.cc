@@ -12,12 +12,11 @@
 #include "storage/shard/bucket_keys.h"
 #include "storage/shard/garbage.h"
 #include "storage/shard/manifest_commit.h"
+#include "storage/shard/shard_count.h"
 
 namespace tacho::storage {
 namespace {
 
-// A store that has a bucket of its own is the only shard there.
-constexpr uint32_t kShard = 0;
 constexpr int kMaxTries = 5;
 constexpr absl::Duration kFirstWait = absl::Seconds(1);
 // A query that began before a commit may still read what the commit has made superfluous.
@@ -38,7 +37,7 @@ HistoryKeeper::HistoryKeeper(Options options)
       days_({.bucket = options_.history.bucket, .pieces = options_.history.pieces}),
       record_(options_.database),
       object_({.bucket = options_.history.bucket,
-               .shard = kShard,
+               .shard = options_.history.shard,
                .random =
                    [this] {
                      TACHO_CHECK(nonce_.has_value());
@@ -117,11 +116,15 @@ absl::Status HistoryKeeper::Claim() {
         "another process has become the owner of this history in the bucket: two collectors must "
         "not have the same bucket.url");
   }
+  if (log_ == nullptr) {
+    TACHO_RETURN_IF_ERROR(
+        CheckShardCount(*options_.history.bucket, options_.history.shards, object_.before_retry()));
+  }
   while (log_ == nullptr) {
     absl::StatusOr<ReadManifest> old = object_.Read();
     if (absl::IsNotFound(old.status()) && record_.known()) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "the manifest ", ManifestKey(kShard),
+          "the manifest ", ManifestKey(object_.shard()),
           " is not in the bucket any more, and days of this store are there: restore it, or undo "
           "the change of bucket.url"));
     }
@@ -131,7 +134,7 @@ absl::Status HistoryKeeper::Claim() {
           "the bucket has the history of another store (last written by ", old->manifest.owner,
           "), or of a newer copy of this one: give this store a bucket.url of its own"));
     }
-    Manifest next = old.ok() ? old->manifest : Manifest{.shard = kShard};
+    Manifest next = old.ok() ? old->manifest : Manifest{.shard = object_.shard()};
     ++next.epoch;
     next.owner = options_.history.owner;
     next.logs = {{.epoch = next.epoch, .first = 1}};
@@ -146,7 +149,7 @@ absl::Status HistoryKeeper::Claim() {
     Reach(options_.at_point, crash_point::kHistoryClaimed);
     TACHO_RETURN_IF_ERROR(TakeManifest(written->manifest));
     log_ = std::make_unique<ShardLog>(ShardLogOptions{.bucket = options_.history.bucket,
-                                                      .shard = kShard,
+                                                      .shard = object_.shard(),
                                                       .epoch = written->manifest.epoch,
                                                       .nonce = written->manifest.nonce});
   }

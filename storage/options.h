@@ -30,6 +30,10 @@ struct HistoryOptions {
   Bucket* bucket = nullptr;      // Not owned; both must outlive the store. Null: no bucket.
   PieceCache* pieces = nullptr;  // What is kept on the disk of what was read from the bucket.
   std::string owner;             // The name of this collector, for people who look at the bucket.
+  // Which of the shards in the bucket this store is, and how many there are: of a cluster with
+  // more than one, each store has another number (shard/shard_count.h).
+  uint32_t shard = 0;
+  uint32_t shards = 1;
   // Columns of days that are older than this leave the disk once the bucket has them. If the tables
   // exceed StoreOptions::retention_bytes, younger days leave it, too.
   absl::Duration local_retention = absl::Hours(24 * 7);

@@ -20,10 +20,12 @@
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
 #include "storage/db/commit_mark.h"
+#include "storage/db/directory_check.h"
 #include "storage/db/rocksdb_status.h"
 #include "storage/history_record.h"
 #include "storage/shard/bucket_keys.h"
 #include "storage/shard/manifest_object.h"
+#include "storage/shard/shard_count.h"
 #include "storage/shipping/state_restore.h"
 
 namespace tacho::storage {
@@ -92,18 +94,22 @@ class Opener {
         env_(options.env == nullptr ? rocksdb::Env::Default() : options.env),
         claims_(env_, options.path),
         object_({.bucket = options.history.bucket,
-                 .shard = kOnlyShard,
+                 .shard = options.history.shard,
                  .random = [this] { return nonce_; },
                  .before_retry = [this](int tries) { return Wait(tries); }}) {}
 
   absl::StatusOr<SharedOpening> Open() {
+    TACHO_RETURN_IF_ERROR(
+        CheckShardCount(*options_.history.bucket, options_.history.shards, object_.before_retry()));
     TACHO_RETURN_IF_ERROR(OpenLocal());
+    Reach(options_.at_point, crash_point::kSharedOpened);
     for (;;) {
       const absl::Status claimed = Claim();
       if (absl::IsAborted(claimed)) continue;  // Somebody was faster; look who.
       TACHO_RETURN_IF_ERROR(claimed);
       break;
     }
+    Reach(options_.at_point, crash_point::kSharedClaimed);
     uint64_t shipped = 0;
     TACHO_ASSIGN_OR_RETURN(opening_.sealed,
                            SealOlderLogs(object_, opening_.claimed, [&](const Segment& segment) {
@@ -111,6 +117,7 @@ class Opener {
                              if (segment.place.epoch >= restored_at_) shipped = segment.last;
                              return absl::OkStatus();
                            }));
+    Reach(options_.at_point, crash_point::kSharedSealed);
     const bool has_copy = !opening_.claimed.positions.empty();
     if (!has_copy || (mine_ && sequence_ >= shipped)) {
       if (opening_.database == nullptr) TACHO_RETURN_IF_ERROR(OpenDatabase());
@@ -176,7 +183,7 @@ class Opener {
     mine_ = old.ok() && record_.has_value() &&
             (record_->IsMine(old->manifest.nonce) || claims_.Has(old->manifest.nonce));
     TACHO_RETURN_IF_ERROR(CheckOwner(old.ok() ? &old->manifest : nullptr));
-    Manifest next = old.ok() ? old->manifest : Manifest{.shard = kOnlyShard};
+    Manifest next = old.ok() ? old->manifest : Manifest{.shard = options_.history.shard};
     ++next.epoch;
     next.owner = options_.history.owner;
     next.logs.push_back({.epoch = next.epoch, .first = 1});
@@ -196,7 +203,7 @@ class Opener {
     if (manifest == nullptr) {
       if (!record_.has_value() || !record_->known()) return absl::OkStatus();
       return absl::FailedPreconditionError(absl::StrCat(
-          "the manifest ", ManifestKey(kOnlyShard),
+          "the manifest ", ManifestKey(options_.history.shard),
           " is not in the bucket any more, and days of this store are there: restore it, or undo "
           "the change of bucket.url"));
     }
@@ -252,6 +259,7 @@ class Opener {
                             return restorer->Apply(segment);
                           }).status());
     TACHO_RETURN_IF_ERROR(restorer->Finish());
+    Reach(options_.at_point, crash_point::kSharedRestored);
     TACHO_RETURN_IF_ERROR(OpenDatabase());
     opening_.restored = true;
     opening_.took = MonotonicNow() - begun;

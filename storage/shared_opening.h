@@ -24,9 +24,6 @@
 
 namespace tacho::storage {
 
-// The only shard of a collector that has a bucket of its own.
-inline constexpr uint32_t kOnlyShard = 0;
-
 struct SharedOpening {
   std::unique_ptr<Database> database;
   Manifest claimed;  // As this owner has written it.
@@ -36,8 +33,8 @@ struct SharedOpening {
 };
 
 // REQUIRES: options.history.bucket. Asks the bucket, and repeats that for about half a minute.
-//   FAILED_PRECONDITION  bucket and directory belong to different stores; the message says what to
-//                        do. Nothing was changed.
+//   FAILED_PRECONDITION  bucket and directory belong to different stores, or the bucket to another
+//                        number of collectors; the message says what to do. Nothing was changed.
 //   UNAVAILABLE          the bucket does not answer, or the disk refuses, or is full. Try again.
 //   others               as Database::Open(), SealOlderLogs() and StateRestorer.
 absl::StatusOr<SharedOpening> OpenShared(const StoreOptions& options, DatabaseOptions database);

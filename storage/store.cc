@@ -227,6 +227,8 @@ SharedState Store::Shared() const {
           .restore = engine_->opening->took};
 }
 
+uint64_t Store::unshipped_bytes() const { return engine_->committer.held_bytes(); }
+
 absl::Status Store::CommitShared() { return engine_->history->CommitState(false); }
 
 absl::Status Store::UnloadIdleJobs() { return engine_->UnloadIdleJobs(); }

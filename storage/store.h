@@ -214,6 +214,8 @@ class Store {
   absl::Status MoveHistory();
   HistoryState History() const;
   SharedState Shared() const;
+  // As in Shared(), but cheap enough to be asked for each message.
+  uint64_t unshipped_bytes() const;
   // Copies the state into the bucket, as the background does every SharedOptions::commit_every;
   // only with SharedOptions::on, and StoreOptions::background off.
   absl::Status CommitShared();

@@ -27,7 +27,14 @@ struct Way {
   std::string address;
   std::string version;
   absl::Duration timeout;
+  uint32_t shards = 0;  // As in Hello; 0: no cluster.
+  uint32_t shard = 0;
 };
+
+// The key that has the address, for the operator.
+std::string KeyOf(const Way& way) {
+  return way.shards > 0 ? "collector.members" : "collector.addresses";
+}
 
 std::string Milliseconds(absl::Duration time) {
   return absl::StrFormat("%.1f ms", absl::ToDoubleMilliseconds(time));
@@ -45,7 +52,8 @@ Finding CheckName(const Way& way) {
             .subject = host,
             .severity = Severity::kFailed,
             .message = std::string(addresses.status().message()),
-            .remedy = "correct the name in collector.addresses, or the resolver of this machine"};
+            .remedy = absl::StrCat("correct the name in ", KeyOf(way),
+                                   ", or the resolver of this machine")};
   }
   return {.check = "dns",
           .subject = host,
@@ -61,7 +69,8 @@ Finding CheckConnection(const Way& way) {
             .subject = way.address,
             .severity = Severity::kFailed,
             .message = std::string(took.status().message()),
-            .remedy = "start the collector, correct collector.addresses, or open the firewall"};
+            .remedy = absl::StrCat("start the collector, correct ", KeyOf(way),
+                                   ", or open the firewall")};
   }
   return {.check = "connection",
           .subject = way.address,
@@ -70,7 +79,7 @@ Finding CheckConnection(const Way& way) {
 }
 
 // The meaning of a call's status for the operator.
-std::string RemedyFor(const grpc::Status& status, bool tls) {
+std::string RemedyFor(const Way& way, const grpc::Status& status, bool tls) {
   switch (status.error_code()) {
     case grpc::StatusCode::UNAUTHENTICATED:
       return "give the agent a token or certificate that the collector knows: "
@@ -84,7 +93,10 @@ std::string RemedyFor(const grpc::Status& status, bool tls) {
                  : "check that this is a collector, and whether it requires TLS "
                    "(collector.tls.enabled)";
     case grpc::StatusCode::UNIMPLEMENTED:
-      return "this is another service; correct collector.addresses";
+      return absl::StrCat("this is another service; correct ", KeyOf(way));
+    case grpc::StatusCode::FAILED_PRECONDITION:
+      return "give the agent's collector.members and cluster.members of all collectors the same "
+             "addresses in the same order; without a cluster, leave members out";
     default:
       return "see the collector's log";
   }
@@ -113,6 +125,8 @@ Greeting Greet(const Way& way, v1::Ingest::Stub* stub, const std::string& author
   hello->set_first_sequence(1);
   hello->set_version(absl::StrCat(way.version, " diagnose"));
   hello->set_several_collectors(true);
+  hello->set_shards(way.shards);
+  hello->set_shard(way.shard);
   const absl::Time sent = absl::Now();
   const absl::Time began = MonotonicNow();
   hello->set_clock_unix_ns(absl::ToUnixNanos(sent));
@@ -245,7 +259,7 @@ std::vector<Finding> CheckCalls(const Way& way, const std::string& agent_id) {
   } else if (!greeting.status.ok()) {
     call.severity = Severity::kFailed;
     call.message = absl::StrCat("refused ", how, ": ", greeting.status.error_message());
-    call.remedy = RemedyFor(greeting.status, security.tls);
+    call.remedy = RemedyFor(way, greeting.status, security.tls);
     findings.push_back(call);
     return findings;
   } else {
@@ -279,19 +293,24 @@ std::vector<Check> CollectorChecks(const DiagnoseContext& context) {
   const auto addresses = CollectorAddresses(context.config.collector());
   if (!addresses.ok()) {
     return {{.name = "collector", .run = [status = addresses.status()] {
-               return std::vector<Finding>{{.severity = Severity::kFailed,
-                                            .message = std::string(status.message()),
-                                            .remedy = "correct collector.addresses"}};
+               return std::vector<Finding>{
+                   {.severity = Severity::kFailed,
+                    .message = std::string(status.message()),
+                    .remedy = "correct collector.addresses or collector.members"}};
              }}};
   }
   const auto identity = IdentityOf(context);
   std::vector<Check> checks;
-  for (const std::string& address : *addresses) {
+  const bool cluster = IsCluster(context.config.collector());
+  for (size_t i = 0; i < addresses->size(); ++i) {
+    const std::string& address = (*addresses)[i];
     const Way way{.config = context.config,
                   .agent_id = identity.ok() ? identity->agent_id : "",
                   .address = address,
                   .version = context.version,
-                  .timeout = context.timeout};
+                  .timeout = context.timeout,
+                  .shards = cluster ? static_cast<uint32_t>(addresses->size()) : 0,
+                  .shard = cluster ? static_cast<uint32_t>(i) : 0};
     checks.push_back({.name = absl::StrCat("collector ", address),
                       // Its steps one after the other; most end at once where the first one fails.
                       .deadline = 3 * context.timeout,

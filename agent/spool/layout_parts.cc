@@ -24,6 +24,7 @@ v1::Layout WithoutSeries(const v1::Layout& layout) {
   v1::Layout head;
   *head.mutable_source() = layout.source();
   head.set_has_steps(layout.has_steps());
+  head.set_copy(layout.copy());
   return head;
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "agent/spool/spool_division.h"
 #include "agent/spool/spool_notes.h"
 #include "proto/base/check.h"
 #include "proto/base/status_macros.h"
@@ -77,6 +78,13 @@ absl::Status MoveAside(const std::string& path, absl::Time now, const log::Log& 
   }
   log.Error("moved the damaged spool aside and begins a new one; what it had not sent is lost",
             {{"moved_to", to}});
+  // The spools of a cluster's shards, which lie inside, are not damaged.
+  for (const FoundSpool& inside : FindSpools(to)) {
+    if (inside.shards == 0) continue;
+    fs::create_directories(from, error);
+    fs::rename(inside.path, from / fs::path(inside.path).filename(), error);
+    if (error) log.Error("cannot move a spool back", {{"path", inside.path}});
+  }
   return absl::OkStatus();
 }
 
@@ -147,7 +155,7 @@ absl::Status Spool::AppendRows(uint32_t layout, std::span<const int64_t> times_u
     absl::MutexLock lock(&mutex_);
     const Rows rows = {times_unix_ns, steps, values};
     TACHO_RETURN_IF_ERROR(CheckRows(layout, rows));
-    TACHO_RETURN_IF_ERROR(CheckRoomFor(checkpoint));
+    TACHO_RETURN_IF_ERROR(CheckPatience(options_, journal_->bytes(), checkpoint));
     const std::vector<uint32_t> parts = PartsOf(layout);
     std::vector<Note> notes;
     for (const uint32_t part : parts) {
@@ -179,6 +187,14 @@ absl::Status Spool::AppendAttributes(const v1::Attributes& attributes,
   return AppendOne(std::move(message), checkpoint);
 }
 
+absl::Status Spool::AppendLoss(uint64_t rows, absl::string_view reason,
+                               const Checkpoint& checkpoint) {
+  v1::ClientMessage message;
+  message.mutable_gap()->set_rows(rows);
+  message.mutable_gap()->set_reason(std::string(reason.substr(0, kMaxLossReasonBytes)));
+  return AppendOne(std::move(message), checkpoint);
+}
+
 absl::Status Spool::AppendOne(v1::ClientMessage message, const Checkpoint& checkpoint) {
   {
     absl::MutexLock lock(&mutex_);
@@ -192,6 +208,18 @@ absl::Status Spool::AppendOne(v1::ClientMessage message, const Checkpoint& check
 absl::Status Spool::WriteCheckpoint(const Checkpoint& checkpoint) {
   absl::MutexLock lock(&mutex_);
   return Append({}, checkpoint, {});
+}
+
+std::vector<RowSink::Checkpoint> Spool::Checkpoints() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<Checkpoint> all;
+  for (const auto& [key, value] : checkpoints_) all.push_back({.key = key, .value = value});
+  return all;
+}
+
+void Spool::CountFromHere() {
+  absl::MutexLock lock(&mutex_);
+  stats_.appended_rows = 0;
 }
 
 std::string Spool::ReadCheckpoint(absl::string_view key) const {
@@ -257,10 +285,11 @@ absl::Status Spool::CheckDisk() {
   return absl::OkStatus();
 }
 
-absl::Status Spool::CheckRoomFor(const Checkpoint& checkpoint) const {
-  if (journal_->bytes() <= options_.max_bytes / 2) return absl::OkStatus();
+absl::Status CheckPatience(const SpoolOptions& options, uint64_t bytes,
+                           const RowSink::Checkpoint& checkpoint) {
+  if (bytes <= options.max_bytes / 2) return absl::OkStatus();
   const std::string source = checkpoint.key.substr(0, checkpoint.key.find('/'));
-  if (!options_.patient_sources.contains(source)) return absl::OkStatus();
+  if (!options.patient_sources.contains(source)) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("the spool is more than half full: what '", source,
                                              "' reads waits in its files"));
 }

@@ -7,7 +7,8 @@
 //
 //   layout/<n>        a serialized v1.Layout; what `layout: <n>` of a spooled Batch refers to
 //   checkpoint/<key>  how far a source has read; written together with the rows, all or nothing;
-//                     and how far a collector has acknowledged (agent/stream/acknowledged.h)
+//                     and how far a collector has acknowledged (agent/stream/acknowledged.h), or
+//                     another spool was moved into this one (agent/spool/spool_move.h)
 //   dropped/<n>       entry <n> is left out; a Gap further on reports it to the collector
 //   spooled/<n>       when the newest entry before <n> was spooled (agent/spool/spool_ages.h)
 //
@@ -81,6 +82,11 @@ struct SpoolOptions {
   absl::Duration reopen_interval = absl::Seconds(1);  // After the disk refused.
 };
 
+// UNAVAILABLE if the checkpoint is of a patient source and spools with so many bytes are more than
+// half full.
+absl::Status CheckPatience(const SpoolOptions& options, uint64_t bytes,
+                           const RowSink::Checkpoint& checkpoint);
+
 // Thread-safe: sources append from the sampling thread, the sender reads and trims from its own.
 class Spool : public RowSink {
  public:
@@ -148,6 +154,18 @@ class Spool : public RowSink {
 
   SpoolStats Stats() const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // --- For the spools of a cluster (agent/spool/sharded_spool.h) ------------------------------
+
+  uint64_t bytes() const { return journal_->bytes(); }
+  // Drops the oldest messages if there are more bytes, as past SpoolOptions::max_bytes.
+  void ShrinkTo(uint64_t max_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Spools a Gap on rows of another spool. Fails as AppendEvent().
+  absl::Status AppendLoss(uint64_t rows, absl::string_view reason, const Checkpoint& checkpoint)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<Checkpoint> Checkpoints() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // What was appended until now does not count in Stats(): it came from another spool.
+  void CountFromHere() ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
   struct LayoutState {
     // The key in layouts_by_content_; null if only parts of it were ever spooled.
@@ -192,8 +210,6 @@ class Spool : public RowSink {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // UNAVAILABLE if the disk is nearly full: what waits must still be read and trimmed.
   absl::Status CheckDisk() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Why the rows may not be spooled now, which are of the checkpoint's source.
-  absl::Status CheckRoomFor(const Checkpoint& checkpoint) const;
   // Rows that the disk refused and no source spools again; once the disk takes writes, a Gap.
   void CountRefusedRows(uint64_t rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellRefusedRows() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -206,6 +222,7 @@ class Spool : public RowSink {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Drops what is past the bounds. Should the disk refuse, the next append tries again.
   void MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropPast(uint64_t max_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Drops entries from the oldest on, those before `end` and of `bytes` bytes or a little more.
   void DropOldest(uint64_t end, uint64_t bytes, SpoolLoss loss)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -15,6 +15,9 @@
 
 namespace tacho::agent {
 
+// The collector refuses a Gap with a longer reason, which may hold what others have written.
+inline constexpr size_t kMaxLossReasonBytes = 512;
+
 // The losses of the agent, added up between two lines of the log.
 //
 // Not thread-safe.

@@ -18,6 +18,10 @@ inline constexpr char kCheckpointPrefix[] = "checkpoint/";
 inline constexpr char kDroppedPrefix[] = "dropped/";
 inline constexpr char kSpooledPrefix[] = "spooled/";
 
+// The keys of the spool's own checkpoints begin so; all others are those of sources.
+inline constexpr char kAcknowledgedPrefix[] = "acknowledged/";
+inline constexpr char kMovedPrefix[] = "moved/";
+
 inline std::string LayoutKey(uint32_t id) { return absl::StrFormat("%s%08x", kLayoutPrefix, id); }
 inline std::string DroppedKey(uint64_t sequence) {
   return absl::StrFormat("%s%016x", kDroppedPrefix, sequence);

@@ -21,8 +21,6 @@ using Note = storage::SpoolJournal::Note;
 constexpr uint64_t kReleasedBytes = 16u << 20;
 // More damaged entries than this are not a flipped bit here and there but a broken database.
 constexpr uint64_t kMaxDamagedEntries = 64;
-// The collector refuses a Gap with a longer reason, which may hold what others have written.
-constexpr size_t kMaxReasonBytes = 512;
 
 v1::ClientMessage GapOver(uint64_t sequence, uint64_t rows, absl::string_view reason) {
   v1::ClientMessage message;
@@ -30,7 +28,7 @@ v1::ClientMessage GapOver(uint64_t sequence, uint64_t rows, absl::string_view re
   gap->mutable_lost()->set_first(sequence);
   gap->mutable_lost()->set_last(sequence);
   gap->set_rows(rows);
-  for (const char c : reason.substr(0, kMaxReasonBytes)) {
+  for (const char c : reason.substr(0, kMaxLossReasonBytes)) {
     gap->mutable_reason()->push_back(absl::ascii_isprint(static_cast<unsigned char>(c)) ? c : '?');
   }
   return message;

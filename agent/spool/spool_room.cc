@@ -35,10 +35,22 @@ void Spool::MakeRoom() {
     DropOldest(too_old, kMostAgedBytes, SpoolLoss::kAge);
   }
 
-  if (journal_->bytes() <= options_.max_bytes) return;
-  const uint64_t surplus =
-      journal_->bytes() - (options_.max_bytes - options_.max_bytes / kSpareFraction);
+  DropPast(options_.max_bytes);
+}
+
+void Spool::DropPast(uint64_t max_bytes) {
+  if (journal_->bytes() <= max_bytes) return;
+  const uint64_t surplus = journal_->bytes() - (max_bytes - max_bytes / kSpareFraction);
   DropOldest(journal_->end() - 1, surplus, SpoolLoss::kBytes);  // The newest stays.
+}
+
+void Spool::ShrinkTo(uint64_t max_bytes) {
+  {
+    absl::MutexLock lock(&mutex_);
+    SettleDrop();
+    DropPast(max_bytes);
+  }
+  TellListener();
 }
 
 void Spool::DropOldest(uint64_t end, uint64_t bytes, SpoolLoss loss) {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "agent/spool/spool_notes.h"
 
 namespace tacho::agent {
 namespace {
@@ -27,7 +28,7 @@ uint64_t NotDurable(const v1::Welcome& welcome, uint64_t first, uint64_t last) {
 
 void Acknowledged::Load(const Spool& spool, absl::string_view agent_id,
                         absl::string_view collector) {
-  key_ = absl::StrCat("acknowledged/", agent_id, "@", collector);
+  key_ = absl::StrCat(kAcknowledgedPrefix, agent_id, "@", collector);
   if (!absl::SimpleAtoi(spool.ReadCheckpoint(key_), &highest_)) highest_ = 0;
   // Never beyond the spool's end, whatever damage left of it: the collector would count messages
   // that do not exist.

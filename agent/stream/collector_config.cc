@@ -15,10 +15,45 @@ std::vector<std::string> DefaultAddresses() {
   return {defaults.collector().addresses().begin(), defaults.collector().addresses().end()};
 }
 
+absl::Status CheckEach(const char* key, const std::vector<std::string>& addresses) {
+  std::set<std::string> seen;
+  for (const std::string& address : addresses) {
+    if (address.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(key, " has an empty element; expected host:port"));
+    }
+    if (!seen.insert(address).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(key, " names ", address, " twice; expected each once"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> Members(const config::v1::Agent::Collector& config) {
+  const std::vector<std::string> addresses(config.addresses().begin(), config.addresses().end());
+  const bool has_addresses = addresses != DefaultAddresses();
+  if (has_addresses || !config.address().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("collector.members and collector.", has_addresses ? "addresses" : "address",
+                     " are both given; leave members out if each collector keeps every job, and "
+                     "the other one out if they share the jobs"));
+  }
+  std::vector<std::string> members(config.members().begin(), config.members().end());
+  TACHO_RETURN_IF_ERROR(CheckEach("collector.members", members));
+  if (members.size() == 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("collector.members has one address (", members.front(),
+                     "); name all members of the cluster, or put it into collector.addresses"));
+  }
+  return members;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> CollectorAddresses(
     const config::v1::Agent::Collector& config) {
+  if (IsCluster(config)) return Members(config);
   std::vector<std::string> addresses(config.addresses().begin(), config.addresses().end());
   if (!config.address().empty()) {
     if (addresses != DefaultAddresses()) {
@@ -33,17 +68,7 @@ absl::StatusOr<std::vector<std::string>> CollectorAddresses(
     return absl::InvalidArgumentError(
         "collector.addresses is empty; expected at least one host:port");
   }
-  std::set<std::string> seen;
-  for (const std::string& address : addresses) {
-    if (address.empty()) {
-      return absl::InvalidArgumentError(
-          "collector.addresses has an empty element; expected host:port");
-    }
-    if (!seen.insert(address).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("collector.addresses names ", address, " twice; expected each once"));
-    }
-  }
+  TACHO_RETURN_IF_ERROR(CheckEach("collector.addresses", addresses));
   return addresses;
 }
 

@@ -11,9 +11,17 @@
 
 namespace tacho::agent {
 
-// The collectors that a configuration names: at least one, the preferred one first.
-//   INVALID_ARGUMENT  none is named, one is named twice, or both collector.address and
-//                     collector.addresses are given; the text says which, and what to do.
+// Whether the collectors share the jobs: CollectorAddresses() are then the members of a cluster, in
+// the order of their shards. Otherwise the agent sends everything to one of them.
+inline bool IsCluster(const config::v1::Agent::Collector& config) {
+  return !config.members().empty();
+}
+
+// The collectors that a configuration names: at least one, the preferred one first; or the members
+// of a cluster, two at least.
+//   INVALID_ARGUMENT  none is named, one is named twice, or more than one of collector.address,
+//                     collector.addresses and collector.members is given; the text says which, and
+//                     what to do.
 absl::StatusOr<std::vector<std::string>> CollectorAddresses(
     const config::v1::Agent::Collector& config);
 

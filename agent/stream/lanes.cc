@@ -68,7 +68,9 @@ std::vector<v1::SequenceRange>::const_iterator FindRange(
 Lanes::Lanes(const LaneOptions& options, Spool* spool, BacklogPace* pace,
              const v1::Welcome& durable)
     : spool_(spool), pace_(pace) {
-  backlog_.window = SendWindow(kMaxBacklogBytes, kMaxBacklogMessages);
+  backlog_.window =
+      SendWindow(kMaxBacklogBytes, std::clamp<uint64_t>(durable.limits().max_backlog_messages(),
+                                                        kMaxBacklogMessages, kMostBacklogMessages));
   const int known = std::min(durable.durable_ahead_size(), kMaxKnownRanges);
   durable_ahead_.assign(durable.durable_ahead().begin(), durable.durable_ahead().begin() + known);
   highest_sent_ = durable.durable_sequence();

@@ -94,6 +94,8 @@ class Lanes {
   // four seconds of one core.
   static constexpr uint64_t kMaxBacklogMessages = 32;
   static constexpr uint64_t kMaxBacklogBytes = 256u << 10;
+  // A collector that acknowledges late may ask for more messages, up to these.
+  static constexpr uint64_t kMostBacklogMessages = 1024;
 
   // `durable` is what the collector said in Welcome. Nothing is owned; all must outlive the lanes.
   Lanes(const LaneOptions& options, Spool* spool, BacklogPace* pace, const v1::Welcome& durable);

@@ -8,9 +8,9 @@
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
 #include "agent/stream/grpc_transport.h"
-#include "client/channel/backoff.h"
 #include "proto/base/check.h"
 #include "proto/base/clock.h"
+#include "proto/rpc/retry_delay.h"
 
 namespace tacho::agent {
 namespace {
@@ -128,12 +128,16 @@ void Sender::Start() {
   thread_ = std::thread([this] { Run(); });
 }
 
-void Sender::Stop(absl::Duration flush) {
+void Sender::BeginStop(absl::Duration flush) {
   {
     absl::MutexLock lock(&mutex_);
     stop_by_ = std::min(stop_by_, MonotonicNow() + flush);
   }
   transport_->Ring();
+}
+
+void Sender::Stop(absl::Duration flush) {
+  BeginStop(flush);
   if (!thread_.joinable()) return;
   thread_.join();
   spool_->SetListener(nullptr);
@@ -169,7 +173,10 @@ void Sender::RunOnce(absl::Time now) {
 }
 
 void Sender::NoteWelcome(absl::Time now) {
-  if (session_->welcomed() && !connected_) choice_.Welcomed(now);
+  if (session_->welcomed() && !connected_) {
+    choice_.Welcomed(now);
+    told_of_lists_.clear();
+  }
   connected_ = session_->welcomed();
 }
 
@@ -291,7 +298,8 @@ void Sender::OnStreamEnd(absl::Time now) {
     return;
   }
   // Trying again soon would not help: an old copy stays one.
-  choice_.Ended(now, copy ? options_.backoff_max : client::RetryDelay(status));
+  choice_.Ended(now, copy ? options_.backoff_max : RetryDelay(status));
+  if (ToldOfLists(status)) return;
   if (!copy) return LogEnd(status, about_message, ended, choice_.begin_at() - now);
   options_.log.Limited(
       log::Level::kError,
@@ -329,6 +337,15 @@ std::string Sender::NoteDenied(const Suspicion::Message& message, const grpc::St
   return reason;
 }
 
+bool Sender::ToldOfLists(const grpc::Status& status) {
+  if (options_.shards == 0 || status.error_code() != grpc::StatusCode::FAILED_PRECONDITION) {
+    return false;
+  }
+  if (told_of_lists_ == status.error_message()) return true;
+  told_of_lists_ = status.error_message();
+  return false;
+}
+
 void Sender::LogEnd(const grpc::Status& status, bool about_message, const std::string& ended,
                     absl::Duration pause) {
   const std::string next = address() == ended ? "connecting again" : "connecting to " + address();
@@ -340,7 +357,7 @@ void Sender::LogEnd(const grpc::Status& status, bool about_message, const std::s
        {"reason", absl::StrCat(status.error_message(), Advice(status.error_code(), about_message))},
        {"next", absl::StrCat(next, " in ",
                              absl::FormatDuration(absl::Trunc(left, absl::Milliseconds(1))))}},
-      static_cast<int>(options_.addresses.size()));
+      options_.collectors());
 }
 
 void Sender::EndSession() {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -35,6 +36,8 @@ class Sender {
   // Syncs the spool, delivers what can be delivered within `flush`, ends the stream. An empty spool
   // or a collector out of reach makes it return sooner. The rest waits in the spool.
   void Stop(absl::Duration flush);
+  // The first half of Stop(), which does not wait: several senders so stop side by side.
+  void BeginStop(absl::Duration flush);
 
  private:
   // Sources give their first rows one after the other: after a start they are not to wait for a
@@ -61,6 +64,8 @@ class Sender {
   // Why the message is given up; notes the job that this agent may not write.
   std::string NoteDenied(const Suspicion::Message& message, const grpc::Status& status,
                          absl::Time now);
+  // Whether the member of a cluster has another list of members, which was logged before.
+  bool ToldOfLists(const grpc::Status& status);
   // `about_message`: it was refused for what it sent, not at its beginning.
   void LogEnd(const grpc::Status& status, bool about_message, const std::string& ended,
               absl::Duration pause);
@@ -89,7 +94,8 @@ class Sender {
   bool stopping_ = false;
   bool last_attempt_made_ = false;
   bool broken_ = false;
-  bool connected_ = false;  // The collector has answered Hello.
+  bool connected_ = false;     // The collector has answered Hello.
+  std::string told_of_lists_;  // What the log last said on them; empty after a Welcome.
 
   // Whether the thread knows that something is to be synced: more of it need not wake it up.
   std::atomic<bool> sync_is_awaited_ = false;

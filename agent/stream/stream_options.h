@@ -1,6 +1,8 @@
 // The settings of the stream to the collector.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,8 +25,12 @@ namespace tacho::agent {
 
 struct StreamOptions {
   std::vector<std::string> addresses;  // "host:port" of each collector, the best first.
-  client::ChannelSecurity security;    // For the way to each of them.
-  std::string agent_id;                // Unique in the fleet.
+  // In a cluster: the number of its members, and the shard of the member that this stream leads to,
+  // whose address is then the only one. 0 shards: no cluster.
+  uint32_t shards = 0;
+  uint32_t shard = 0;
+  client::ChannelSecurity security;  // For the way to each of them.
+  std::string agent_id;              // Unique in the fleet.
   // Facts for each Hello, as known by then: at most 32. Called on the sender's thread; may be
   // null.
   std::function<std::vector<std::pair<std::string, std::string>>()> labels;
@@ -54,6 +60,9 @@ struct StreamOptions {
   // The spool is damaged as a whole; it must be opened anew. Called on the sender's thread; may be
   // null.
   std::function<void(const absl::Status&)> broken;
+
+  // To which this agent sends over this stream or another: a line of the log for each.
+  int collectors() const { return static_cast<int>(std::max<size_t>(addresses.size(), shards)); }
 };
 
 }  // namespace tacho::agent

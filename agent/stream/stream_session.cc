@@ -68,6 +68,8 @@ void StreamSession::SayHello() {
   }
   hello->set_version(options_.version);
   hello->set_several_collectors(options_.addresses.size() > 1);
+  hello->set_shards(options_.shards);
+  hello->set_shard(options_.shard);
   hello->set_acknowledged_sequence(memory_->acknowledged.highest());
   if (options_.requests != nullptr) {
     for (std::string& kind : options_.requests->Kinds()) hello->add_answers(std::move(kind));
@@ -117,7 +119,7 @@ void StreamSession::OnWelcome(const v1::Welcome& welcome) {
                         {"version", welcome.version()},
                         {"waiting_messages", waiting},
                         {"backlog_messages", behind}},
-                       static_cast<int>(options_.addresses.size()));  // Once for each of them.
+                       options_.collectors());  // Once for each of them.
 }
 
 void StreamSession::ReportMissing(const v1::Welcome& welcome) {

@@ -16,6 +16,8 @@
 
 #include "client/recorder.h"
 
+using tacho::client::CollectiveMetric;
+using tacho::client::CollectiveScope;
 using tacho::client::HistogramBuckets;
 using tacho::client::HistogramMetric;
 using tacho::client::Metric;
@@ -31,6 +33,8 @@ struct tacho_recorder {
   int32_t metric_count = 0;  // Handles below it are metrics.
   int32_t histogram_count = 0;
   std::optional<StepScope> step;
+  int32_t collective_count = 0;
+  std::optional<CollectiveScope> collective;  // After the step: it ends first.
   char error[512] = "";
 };
 
@@ -42,6 +46,7 @@ std::string_view Text(const char* text) { return text == nullptr ? "" : text; }
 static_assert(sizeof(Metric) == sizeof(tacho_metric));
 static_assert(std::bit_cast<tacho_metric>(Metric()) == TACHO_NO_METRIC);
 static_assert(std::bit_cast<tacho_histogram>(HistogramMetric()) == TACHO_NO_HISTOGRAM);
+static_assert(std::bit_cast<tacho_collective>(CollectiveMetric()) == TACHO_NO_COLLECTIVE);
 
 Metric FromHandle(tacho_metric handle) { return std::bit_cast<Metric>(handle); }
 
@@ -134,9 +139,11 @@ int InStep(tacho_recorder* recorder, bool last, Call call) {
   }
   const uint64_t before = recorder->recorder.refused();
   call(&*recorder->step);
+  if (last) recorder->collective.reset();
   if (last) recorder->step.reset();
   if (recorder->recorder.refused() == before) return TACHO_OK;
-  return Refused(recorder, "a step's phase or row", "", "its phase is none of this recorder");
+  return Refused(recorder, "a step's phase, collective or row", "",
+                 "it is none of this recorder, or a collective within another one");
 }
 
 template <typename Call>
@@ -192,6 +199,7 @@ void tacho_close(tacho_recorder* recorder) { delete recorder; }
 
 void tacho_leave_to_exit(tacho_recorder* recorder) {
   if (recorder == nullptr) return;
+  recorder->collective.reset();
   recorder->step.reset();
   recorder->recorder.LeaveToExit();
 }
@@ -292,6 +300,40 @@ int tacho_enter_phase(tacho_recorder* recorder, tacho_metric phase) {
 
 int tacho_leave_phase(tacho_recorder* recorder) {
   return InStep(recorder, /*last=*/false, [](StepScope* step) { step->EndPhase(); });
+}
+
+tacho_collective tacho_declare_collective(tacho_recorder* recorder, const char* name,
+                                          int64_t peer) {
+  if (Check(recorder) != TACHO_OK) return TACHO_NO_COLLECTIVE;
+  constexpr char kRule[] =
+      "a name has a letter or a digit and at most 200 bytes, a peer is the number of a task, and "
+      "there are at most 16 collectives, each peer counted";
+  auto handle = TACHO_NO_COLLECTIVE;
+  const int result = Counted(recorder, "the collective", name, kRule, [&](Recorder* to) {
+    std::optional<uint32_t> other;
+    // A number too large is refused as an empty name is.
+    if (peer >= 0) other = static_cast<uint32_t>(std::min<int64_t>(peer, UINT32_MAX));
+    handle = std::bit_cast<tacho_collective>(
+        to->StepCollective(peer > UINT32_MAX ? "" : Text(name), other));
+  });
+  if (result == TACHO_OK) {
+    recorder->collective_count = std::max(recorder->collective_count, handle + 1);
+  }
+  return handle;
+}
+
+int tacho_begin_collective(tacho_recorder* recorder, tacho_collective collective, uint64_t bytes) {
+  return InStep(recorder, /*last=*/false, [&](StepScope* step) {
+    const uint64_t before = recorder->recorder.refused();
+    const bool known = collective >= 0 && collective < recorder->collective_count;
+    CollectiveScope scope = step->Collective(
+        known ? std::bit_cast<CollectiveMetric>(collective) : CollectiveMetric(), bytes);
+    if (recorder->recorder.refused() == before) recorder->collective.emplace(std::move(scope));
+  });
+}
+
+int tacho_end_collective(tacho_recorder* recorder) {
+  return InStep(recorder, /*last=*/false, [&](StepScope*) { recorder->collective.reset(); });
 }
 
 tacho_histogram tacho_declare_histogram(tacho_recorder* recorder, const char* name,

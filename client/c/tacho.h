@@ -156,6 +156,21 @@ int tacho_enter_phase(tacho_recorder* recorder, tacho_metric phase);
 /* From now on, time belongs to no phase. */
 int tacho_leave_phase(tacho_recorder* recorder);
 
+/* A collective of steps, between tasks: "dp-allreduce" is recorded as
+ * collective_dp_allreduce_seconds and collective_dp_allreduce_bytes. With a peer, the task at the
+ * other end of an exchange, "pp-send" is collective_pp_send_peer_3_seconds and the same with
+ * _bytes; a peer below 0 is none. Again, by the same name and peer, gives the same one. At most 16,
+ * each peer counted. client/collective_scope.h says more. */
+typedef int32_t tacho_collective;
+#define TACHO_NO_COLLECTIVE (-1)
+tacho_collective tacho_declare_collective(tacho_recorder* recorder, const char* name, int64_t peer);
+/* From here to tacho_end_collective(), time belongs to this collective and to the phase "comm".
+ * What is recorded several times in a step adds up. `bytes` is what this task contributes or moves;
+ * 0: not known. TACHO_REFUSED outside a step and within another collective. */
+int tacho_begin_collective(tacho_recorder* recorder, tacho_collective collective, uint64_t bytes);
+/* Time belongs to the phase again in which the collective began. */
+int tacho_end_collective(tacho_recorder* recorder);
+
 /* A distribution: how many observations fell into each bucket since the beginning, and the metric
  * <name>_sum. The buckets' upper bounds are first, first * factor, ... (`bounds` of them, 1 to 64),
  * and one more bucket has what is above. 0 for any of the three is its default: 0.0001, 2, 24. At

@@ -1,11 +1,10 @@
-// When to try again: growing pauses, and the delay that a server asks for.
+// When to try again: growing pauses, or longer ones that a server asks for.
 #pragma once
 
 #include <functional>
 #include <optional>
 
 #include "absl/time/time.h"
-#include "grpcpp/support/status.h"
 
 namespace tacho::client {
 
@@ -31,9 +30,5 @@ class Backoff {
   const std::function<double()> random_;
   absl::Duration bound_;
 };
-
-// The delay of the google.rpc.RetryInfo in the status' details; nullopt if there is none, or if the
-// details are not a google.rpc.Status.
-std::optional<absl::Duration> RetryDelay(const grpc::Status& status);
 
 }  // namespace tacho::client

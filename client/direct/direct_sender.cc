@@ -38,6 +38,7 @@ double RandomShare() {
 importer::UploadOptions UploadOptionsOf(const DirectSenderOptions& options) {
   importer::UploadOptions upload;
   upload.address = options.address;
+  upload.job = options.source.job();
   upload.security = options.security;
   upload.security_names = kNames;
   upload.agent_id = options.agent_id;

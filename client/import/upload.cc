@@ -12,7 +12,11 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/support/channel_arguments.h"
 #include "proto/base/clock.h"
+#include "proto/base/job_shard.h"
+#include "proto/base/status_macros.h"
 #include "proto/base/timed_wait.h"
+#include "proto/rpc/retry_delay.h"
+#include "tacho/v1/cluster.grpc.pb.h"
 
 namespace tacho::importer {
 namespace {
@@ -22,6 +26,7 @@ constexpr absl::Duration kMaxBackoff = absl::Seconds(10);
 constexpr absl::Duration kWelcomeTimeout = absl::Seconds(20);
 constexpr absl::Duration kGoodbyeTimeout = absl::Seconds(5);
 constexpr int kConnectTimeoutMs = 5000;
+constexpr absl::Duration kMembersTimeout = absl::Seconds(10);
 
 absl::Status FromGrpc(const grpc::Status& status) {
   return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
@@ -39,7 +44,7 @@ bool MayPass(const grpc::Status& status) {
     case grpc::StatusCode::UNKNOWN:
       return true;
     case grpc::StatusCode::RESOURCE_EXHAUSTED:
-      return client::RetryDelay(status).has_value();
+      return RetryDelay(status).has_value();
     default:
       return false;
   }
@@ -101,18 +106,61 @@ Upload::~Upload() {
   Hangup();
 }
 
-absl::Status Upload::Connect() {
+absl::Status Upload::OpenChannel() {
   grpc::ChannelArguments arguments = client::StreamArguments(kConnectTimeoutMs);
-  auto secured = client::SecureChannel(options_.security, options_.address, options_.security_names,
-                                       &arguments);
+  auto secured =
+      client::SecureChannel(options_.security, address_, options_.security_names, &arguments);
   if (!secured.ok()) {
     reached_ = true;  // The error is on this side: another try cannot help.
     return secured.status();
   }
   authorization_ = secured->authorization;
-  channel_ = grpc::CreateCustomChannel(options_.address, secured->credentials, arguments);
+  channel_ = grpc::CreateCustomChannel(address_, secured->credentials, arguments);
   stub_ = v1::Ingest::NewStub(channel_);
+  return absl::OkStatus();
+}
+
+absl::Status Upload::FindOwner(const absl::Status& refusal) {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + kMembersTimeout));
+  if (!authorization_.empty()) context.AddMetadata("authorization", authorization_);
+  TACHO_RETURN_IF_ERROR(Enliven(&context));
+  const v1::GetMembersRequest request;  // Without only_own, which leaves out the other addresses.
+  v1::GetMembersResponse response;
+  const grpc::Status status =
+      v1::Cluster::NewStub(channel_)->GetMembers(&context, request, &response);
+  {
+    absl::MutexLock lock(&mutex_);
+    live_ = nullptr;
+  }
+  if (status.error_code() == grpc::StatusCode::PERMISSION_DENIED) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        refusal.message(),
+        " (which member keeps the job it tells only the role read: ", status.error_message(), ")"));
+  }
+  if (!status.ok() || response.members().empty()) return refusal;
+  shards_ = static_cast<uint32_t>(response.members_size());
+  shard_ = ShardOfJob(options_.job, shards_);
+  address_ = response.members(static_cast<int>(shard_)).address();
+  return OpenChannel();
+}
+
+absl::Status Upload::Enliven(grpc::ClientContext* context) {
+  absl::MutexLock lock(&mutex_);
+  if (cancelled_) return absl::CancelledError("given up");
+  live_ = context;
+  return absl::OkStatus();
+}
+
+absl::Status Upload::Connect() {
+  address_ = options_.address;
+  shards_ = shard_ = 0;
+  TACHO_RETURN_IF_ERROR(OpenChannel());
   absl::Status status = Dial();
+  if (absl::IsFailedPrecondition(status) && !options_.job.empty()) {
+    TACHO_RETURN_IF_ERROR(FindOwner(status));
+    status = Dial();
+  }
   // A collector that answers but is busy is worth waiting for; silence is not.
   if (!status.ok() && reached_ && absl::IsUnavailable(status)) {
     status = Reconnect(status);
@@ -130,12 +178,11 @@ bool Upload::WasDurable(uint64_t sequence) const { return Holds(durable_at_begin
 absl::Status Upload::Dial() {
   auto context = std::make_unique<grpc::ClientContext>();
   if (!authorization_.empty()) context->AddMetadata("authorization", authorization_);
+  TACHO_RETURN_IF_ERROR(Enliven(context.get()));
   {
     absl::MutexLock lock(&mutex_);
-    if (cancelled_) return absl::CancelledError("given up");
     welcomed_ = false;
     ended_ = false;
-    live_ = context.get();
   }
   context_ = std::move(context);
   stream_ = stub_->Stream(context_.get());
@@ -147,15 +194,19 @@ absl::Status Upload::Dial() {
   hello.set_first_sequence(1);
   hello.set_version(options_.version);
   hello.set_imports(options_.imports);
+  hello.set_shards(shards_);
+  hello.set_shard(shard_);
   hello.set_clock_unix_ns(absl::ToUnixNanos(absl::Now()));
   stream_->Write(message);
   bool welcomed = false;
+  bool ended = false;
   {
     absl::MutexLock lock(&mutex_);
     const auto answered = [this]()
                               ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return welcomed_ || ended_; };
     AwaitFor(&mutex_, absl::Condition(&answered), kWelcomeTimeout);
     welcomed = welcomed_;
+    ended = ended_;
   }
   if (welcomed) {
     ++connections_;
@@ -170,7 +221,7 @@ absl::Status Upload::Dial() {
     return absl::OkStatus();
   }
   const bool connected = channel_->GetState(false) == GRPC_CHANNEL_READY;
-  context_->TryCancel();
+  if (!ended) context_->TryCancel();  // Else it could hide why the collector ended the stream.
   const grpc::Status status = Hangup();
   reached_ = reached_ || connected || !MayPass(status);
   if (status.error_code() == grpc::StatusCode::CANCELLED || status.ok()) {
@@ -189,7 +240,7 @@ grpc::Status Upload::Hangup() {
   reader_.join();
   grpc::Status status = stream_->Finish();
   stream_.reset();
-  retry_after_ = client::RetryDelay(status);
+  retry_after_ = RetryDelay(status);
   return status;
 }
 

@@ -1,5 +1,6 @@
 // Delivers numbered messages to a collector, each exactly once, over one Ingest stream after the
-// other until everything is durable.
+// other until everything is durable. If that collector is a member of a cluster, they go to the
+// member that keeps their job.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,10 @@ namespace tacho::importer {
 
 struct UploadOptions {
   std::string address;
+  // All messages are about this job. If the collector at `address` refuses them because another
+  // member of its cluster keeps the job, the upload asks which one, and goes there. Empty: it does
+  // not ask.
+  std::string job;
   client::ChannelSecurity security;
   client::ChannelSecurityNames security_names;
   std::string agent_id;     // The sender; see ingest.proto.
@@ -101,6 +106,13 @@ class Upload {
   };
   using Stream = grpc::ClientReaderWriter<v1::ClientMessage, v1::ServerMessage>;
 
+  absl::Status OpenChannel();
+  // Asks the collector, which has refused the stream, who keeps the job, and opens a channel there.
+  // Not before: one that is in no cluster need not be asked, and asking takes the role read.
+  //   the refusal  it is in no cluster, or does not say.
+  absl::Status FindOwner(const absl::Status& refusal) ABSL_LOCKS_EXCLUDED(mutex_);
+  // CANCELLED after Cancel(), which ends the context's call from now on.
+  absl::Status Enliven(grpc::ClientContext* context) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Dial();
   absl::Status Reconnect(const absl::Status& why);
   // Resends in order what may not have arrived. False if the stream has broken.
@@ -126,6 +138,9 @@ class Upload {
   void Say(absl::string_view text) const;
 
   const UploadOptions options_;
+  std::string address_;  // Of the collector that gets the messages.
+  uint32_t shards_ = 0;  // As in Hello.
+  uint32_t shard_ = 0;
   std::string authorization_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Ingest::Stub> stub_;

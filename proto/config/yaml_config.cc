@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -19,6 +20,7 @@
 #include "proto/base/utf8.h"
 #include "proto/config/config_field.h"
 #include "proto/config/config_value.h"
+#include "proto/config/profile_defaults.h"
 #include "yaml-cpp/eventhandler.h"
 #include "yaml-cpp/yaml.h"
 
@@ -74,7 +76,9 @@ std::string Joined(absl::string_view path, absl::string_view key) {
 // "did you mean seal_age?" if a key of `type` is near `key`, else all its keys.
 std::string Suggestion(absl::string_view key, const Descriptor& type) {
   std::vector<std::string> names;
-  for (int i = 0; i < type.field_count(); ++i) names.push_back(type.field(i)->name());
+  for (int i = 0; i < type.field_count(); ++i) {
+    if (!KeyOf(*type.field(i)).given()) names.push_back(type.field(i)->name());
+  }
   if (const auto nearest = NearestNames(key, names, 1); !nearest.empty()) {
     return absl::StrCat("did you mean ", nearest.front(), "?");
   }
@@ -128,6 +132,7 @@ class Reader {
       return;
     }
     if (!inheriting_) ReadUnnamedMessages(line, path, seen, message);
+    ListGiven(path, message);
     for (const InheritingList& list : lists) ReadInheritingList(list, message);
     CheckRequired(node, line, path, *message);
   }
@@ -151,9 +156,38 @@ class Reader {
       Message* const added = reflection.AddMessage(message, list.field);
       ApplyAllDefaults(LineOf(element), list.path, added);
       CopyFieldsOfSameName(*message, added);
+      CopyGiven(*message, added);
       inheriting_ = true;
       ReadMessage(element, LineOf(element), absl::StrCat(list.path, "[", index++, "]"), added);
       inheriting_ = false;
+    }
+  }
+
+  // What the file gives beside the list, it gives for each element.
+  static void CopyGiven(const Message& from, Message* to) {
+    const FieldDescriptor* const source = GivenListOf(*from.GetDescriptor());
+    const FieldDescriptor* const list = GivenListOf(*to->GetDescriptor());
+    if (source == nullptr || list == nullptr) return;
+    for (int i = 0; i < from.GetReflection()->FieldSize(from, source); ++i) {
+      to->GetReflection()->AddString(to, list,
+                                     from.GetReflection()->GetRepeatedString(from, source, i));
+    }
+  }
+
+  // Adds the keys below `path` that the file gave so far, and that profiles have defaults for.
+  void ListGiven(const std::string& path, Message* message) {
+    const FieldDescriptor* const list = GivenListOf(*message->GetDescriptor());
+    if (list == nullptr) return;
+    const std::string prefix = path.empty() ? "" : absl::StrCat(path, ".");
+    const google::protobuf::Reflection& reflection = *message->GetReflection();
+    std::set<std::string> listed;  // Those of its parent.
+    for (int i = 0; i < reflection.FieldSize(*message, list); ++i) {
+      listed.insert(reflection.GetRepeatedString(*message, list, i));
+    }
+    for (auto key = given_.lower_bound(prefix);
+         key != given_.end() && absl::StartsWith(*key, prefix); ++key) {
+      const std::string name = key->substr(prefix.size());
+      if (!listed.contains(name)) reflection.AddString(message, list, name);
     }
   }
 
@@ -236,7 +270,7 @@ class Reader {
       }
       const FieldDescriptor* field = type.FindFieldByName(key.Scalar());
       const std::string key_path = Joined(path, key.Scalar());
-      if (field == nullptr) {
+      if (field == nullptr || KeyOf(*field).given()) {
         mistakes_.Add(line, key_path,
                       absl::StrCat("unknown key; ", Suggestion(key.Scalar(), type)));
       } else if (!seen->insert(field).second) {
@@ -265,6 +299,8 @@ class Reader {
     if (!node.IsScalar()) return WrongType(node, line, path, field);
     const absl::Status set = SetFromText(node.Scalar(), IsQuoted(node), field, message);
     if (!set.ok()) mistakes_.Add(line, path, set.message());
+    const v1::Key& key = KeyOf(field);
+    if (!key.fast().empty() || !key.quiet().empty()) given_.insert(path);
   }
 
   void ReadList(const YAML::Node& node, int line, const std::string& path,
@@ -341,6 +377,7 @@ class Reader {
   Mistakes& mistakes_;
   // The message being read has its values already, and the file replaces those that it names.
   bool inheriting_ = false;
+  std::set<std::string> given_;  // Paths of keys whose default depends on the profile.
 };
 
 // Notes where documents start, and nothing else.

@@ -11,7 +11,7 @@
 namespace tacho::config {
 
 // Sets every field of `*config` (emptied first) from `text`, or from its default. An empty text is
-// all defaults.
+// all defaults. Fields with the option `given` list which keys the text gives (options.proto).
 //   INVALID_ARGUMENT  every mistake, one a line as "FILE:LINE: key: what is wrong, what was
 //                     expected": not YAML, unknown key (with the nearest known one), key given
 //                     twice, wrong type, out of bounds, not a duration, address or regular
@@ -23,7 +23,9 @@ absl::Status ParseYaml(absl::string_view text, absl::string_view file_name,
 // The same from a file. NOT_FOUND or PERMISSION_DENIED if it cannot be read.
 absl::Status LoadYamlFile(const std::string& path, google::protobuf::Message* config);
 
-// The whole configuration as YAML with each key's help as a comment; ParseYaml reads it back.
+// The whole configuration as YAML with each key's help as a comment; ParseYaml reads it back. A key
+// whose default depends on a profile, and that was not given, is in a comment: it must not become
+// a given one.
 std::string PrintYaml(const google::protobuf::Message& config);
 
 }  // namespace tacho::config

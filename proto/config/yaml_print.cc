@@ -1,4 +1,7 @@
+#include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -7,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "proto/config/config_field.h"
+#include "proto/config/profile_defaults.h"
 #include "proto/config/yaml_config.h"
 
 namespace tacho::config {
@@ -61,6 +65,10 @@ std::string HelpOf(const FieldDescriptor& field) {
   const v1::Key& key = KeyOf(field);
   std::vector<std::string> facts;
   if (!key.default_value().empty()) facts.push_back(absl::StrCat("default ", key.default_value()));
+  for (const char* profile : {"fast", "quiet"}) {
+    const std::string& text = ProfileDefault(field, profile);
+    if (!text.empty()) facts.push_back(absl::StrCat(text, " in profile ", profile));
+  }
   if (key.default_value().empty() && key.required()) facts.push_back("required");
   if (!key.min().empty()) facts.push_back(absl::StrCat("at least ", key.min()));
   if (!key.max().empty()) facts.push_back(absl::StrCat("at most ", key.max()));
@@ -76,10 +84,41 @@ class Printer {
 
   void PrintMessage(const Message& message, size_t indent) {
     const Descriptor& type = *message.GetDescriptor();
-    for (int i = 0; i < type.field_count(); ++i) PrintField(message, *type.field(i), indent);
+    const FieldDescriptor* const list = GivenListOf(type);
+    if (list == nullptr) {
+      for (int i = 0; i < type.field_count(); ++i) PrintField(message, *type.field(i), indent);
+      return;
+    }
+    const Section outer = std::exchange(section_, {.profiled = true, .given = {}, .path = {}});
+    for (int i = 0; i < message.GetReflection()->FieldSize(message, list); ++i) {
+      section_.given.insert(message.GetReflection()->GetRepeatedString(message, list, i));
+    }
+    for (int i = 0; i < type.field_count(); ++i) {
+      if (type.field(i) != list) PrintField(message, *type.field(i), indent);
+    }
+    section_ = outer;
   }
 
  private:
+  // The innermost message with a list of given keys, and the message of it that is being printed.
+  struct Section {
+    bool profiled = false;
+    std::set<std::string> given;
+    std::vector<std::string> path;
+  };
+
+  // Whether the value is left to the profile: read back, the key must not be a given one.
+  bool LeftToProfile(const Message& message, const FieldDescriptor& field) const {
+    const v1::Key& key = KeyOf(field);
+    if (!section_.profiled || (key.fast().empty() && key.quiet().empty())) return false;
+    std::vector<std::string> path = section_.path;
+    path.push_back(field.name());
+    if (section_.given.contains(absl::StrJoin(path, "."))) return false;
+    const std::unique_ptr<Message> fresh(message.New());
+    return SetFromText(key.default_value(), /*quoted=*/false, field, fresh.get()).ok() &&
+           FormatField(message, field, 0) == FormatField(*fresh, field, 0);
+  }
+
   void PrintField(const Message& message, const FieldDescriptor& field, size_t indent) {
     const bool is_message = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
     if (is_message && indent == 0 && !out_.empty()) out_.push_back('\n');
@@ -88,9 +127,12 @@ class Printer {
     if (field.is_repeated()) return PrintList(message, field, indent);
     if (is_message) {
       Line(indent, field.name(), ":");
-      return PrintMessage(message.GetReflection()->GetMessage(message, &field), indent + kIndent);
+      section_.path.push_back(field.name());
+      PrintMessage(message.GetReflection()->GetMessage(message, &field), indent + kIndent);
+      return section_.path.pop_back();
     }
-    Line(indent, field.name(), ": ", ScalarText(message, field, 0));
+    Line(indent, LeftToProfile(message, field) ? "# " : "", field.name(), ": ",
+         ScalarText(message, field, 0));
   }
 
   void PrintMap(const Message& message, const FieldDescriptor& field, size_t indent) {
@@ -125,6 +167,7 @@ class Printer {
   void CommentKeys(const Descriptor& type, size_t indent) {
     Comment("Each element has:", indent);
     for (int i = 0; i < type.field_count(); ++i) {
+      if (KeyOf(*type.field(i)).given()) continue;
       Comment(absl::StrCat("  ", type.field(i)->name(), ": ", HelpOf(*type.field(i))), indent);
     }
   }
@@ -148,6 +191,7 @@ class Printer {
   }
 
   std::string out_;
+  Section section_;
 };
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "interop/google_rpc.pb.h"
 #include "proto/base/json_text.h"
 #include "proto/base/status_macros.h"
+#include "proto/rpc/retry_delay.h"
 #include "server/errors/error_table.h"
 #include "server/errors/grpc_status.h"
 
@@ -115,12 +116,9 @@ http::HttpResponse ErrorAnswer(const grpc::Status& status) {
   answer.status = HttpStatusOf(status.error_code());
   answer.content_type = "application/json";
   answer.body = ErrorJson(status);
-  const google::rpc::Status rich = RichStatus(status);
-  for (const auto& detail : rich.details()) {
-    google::rpc::RetryInfo retry;
-    if (!detail.UnpackTo(&retry)) continue;
+  if (const auto delay = RetryDelay(status); delay.has_value()) {
     // Whole seconds are all that the header can say.
-    const int64_t seconds = retry.retry_delay().seconds() + (retry.retry_delay().nanos() > 0);
+    const int64_t seconds = absl::ToInt64Seconds(absl::Ceil(*delay, absl::Seconds(1)));
     answer.headers.emplace_back("Retry-After", absl::StrCat(std::max<int64_t>(1, seconds)));
   }
   return answer;

@@ -6,13 +6,16 @@
 
 namespace tacho::server::conditions {
 
-void ConditionBoard::Put(const std::string& job, JobConditions conditions, JobConditions changes) {
+void ConditionBoard::Put(const std::string& job, JobConditions conditions, JobConditions changes,
+                         JobProfile profile) {
   std::function<void()> notify;
   {
     absl::MutexLock lock(&mutex_);
     if (conditions.empty()) {
       jobs_.erase(job);
+      profiles_.erase(job);
     } else {
+      profiles_[job] = std::move(profile);
       jobs_[job] = std::move(conditions);
     }
     for (JudgedConditionPtr& change : changes) {
@@ -45,6 +48,17 @@ JobConditions ConditionBoard::All(absl::FunctionRef<bool(const std::string& job)
     all.insert(all.end(), conditions.begin(), conditions.end());
   }
   return all;
+}
+
+std::map<std::string, JobProfile> ConditionBoard::Profiles(
+    absl::FunctionRef<bool(const std::string& job)> wanted) const {
+  std::map<std::string, JobProfile> profiles;
+  {
+    absl::MutexLock lock(&mutex_);
+    profiles = profiles_;
+  }
+  std::erase_if(profiles, [&](const auto& one) { return !wanted(one.first); });
+  return profiles;
 }
 
 absl::Status ConditionBoard::ChangesSince(uint64_t* position, JobConditions* changes) const {

@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "server/conditions/condition_state.h"
+#include "server/conditions/job_profile.h"
 #include "server/conditions/window/finding.h"
 
 namespace tacho::server::conditions {
@@ -40,10 +41,10 @@ class ConditionBoard {
   // Changes kept for followers: at 5,000 jobs, a few for each.
   static constexpr size_t kMaxChanges = 16'384;
 
-  // Replaces the conditions of a job; `changes` are those that changed. Empty `conditions` remove
-  // the job from the board.
-  void Put(const std::string& job, JobConditions conditions, JobConditions changes)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Replaces the conditions of a job, which is judged with `profile`; `changes` are those that
+  // changed. Empty `conditions` remove the job from the board.
+  void Put(const std::string& job, JobConditions conditions, JobConditions changes,
+           JobProfile profile = {}) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The conditions of one job; none if it is not on the board.
   JobConditions Of(absl::string_view job) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -51,6 +52,10 @@ class ConditionBoard {
   // so that ChangesSince() returns what changes after this call.
   JobConditions All(absl::FunctionRef<bool(const std::string& job)> wanted,
                     uint64_t* position = nullptr) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The profiles of the jobs on the board whose name `wanted` accepts.
+  std::map<std::string, JobProfile> Profiles(
+      absl::FunctionRef<bool(const std::string& job)> wanted) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Appends what changed since *position, which All() or this function set, and moves it.
   //   RESOURCE_EXHAUSTED  there were more than kMaxChanges changes, and some are gone: call All().
@@ -63,6 +68,7 @@ class ConditionBoard {
  private:
   mutable absl::Mutex mutex_;
   std::map<std::string, JobConditions, std::less<>> jobs_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, JobProfile> profiles_ ABSL_GUARDED_BY(mutex_);  // By job, as the others.
   std::deque<JudgedConditionPtr> changes_ ABSL_GUARDED_BY(mutex_);
   uint64_t end_ ABSL_GUARDED_BY(mutex_) = 0;  // Position behind the newest change.
   std::function<void()> on_change_ ABSL_GUARDED_BY(mutex_);

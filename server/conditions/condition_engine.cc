@@ -271,6 +271,20 @@ void ConditionEngine::CompleteWindow(const JudgedJob& job, JobWindow* window) co
   }
 }
 
+const Detectors& ConditionEngine::ChooseProfile(const JobWindow& window, JudgedJob* job) const {
+  const JobRules& rules = settings_->Of(window.job);
+  if (rules.fixed.has_value()) {
+    job->profile = {.profile = *rules.fixed, .reason = "the configuration sets it"};
+    return rules.With(*rules.fixed);
+  }
+  const bool holding = std::any_of(job->states.begin(), job->states.end(), [](const auto& one) {
+    return one.second.status() == ConditionStatus::kTrue;
+  });
+  job->record.Update(window, rules.fast, holding);
+  job->profile = job->record.profile();
+  return rules.With(job->profile.profile);
+}
+
 Finding ConditionEngine::RunDetector(const Detector& detector, const JudgedJob& job,
                                      const JobWindow& window) const {
   Finding none = NotJudged();
@@ -291,6 +305,12 @@ Finding ConditionEngine::RunDetector(const Detector& detector, const JudgedJob& 
   return finding;
 }
 
+void ConditionEngine::TakeProfiles(const JobWindow& window, JudgedJob* job, absl::Time now) const {
+  const auto order = job->profiles.Next(window, settings_->Of(window.job).profiler, now);
+  if (!order.has_value() || !options_.on_profile) return;
+  if (options_.on_profile(*order)) job->profiles.Taken(now);
+}
+
 void ConditionEngine::Judge(const std::string& name, JudgedJob* job, absl::Time now) {
   const absl::Time began = MonotonicNow();
   RefreshFacts(name, job, now);
@@ -308,12 +328,13 @@ void ConditionEngine::Judge(const std::string& name, JudgedJob* job, absl::Time 
         Store(ToEvent({name, window.attempt, detector.name, state.status(), state.finding(),
                        state.since_ns(), state.changed_ns(), now_ns}));
       }
-      if (change == ConditionState::Change::kRaised && detector.name == "Stalled" &&
-          settings_->stacks_on_stall() && options_.on_stalled) {
+      if (change != ConditionState::Change::kRaised) return;
+      job->profiles.Raised(detector.name, state.finding(), settings_->Of(name).profiler, now);
+      if (detector.name == "Stalled" && settings_->stacks_on_stall() && options_.on_stalled) {
         options_.on_stalled(name);
       }
     };
-    const Detectors& detectors = settings_->Of(name);
+    const Detectors& detectors = ChooseProfile(window, job);
     for (const Detector& detector : detectors) {
       if (detector.judges != Judges::kRunning) judge(detector);
     }
@@ -322,6 +343,7 @@ void ConditionEngine::Judge(const std::string& name, JudgedJob* job, absl::Time 
     for (const Detector& detector : detectors) {
       if (detector.judges == Judges::kRunning) judge(detector);
     }
+    TakeProfiles(window, job, now);
     job->ended = window.ended;
   });
   Publish(name, *job, job->attempt, now_ns, changed);
@@ -340,7 +362,7 @@ void ConditionEngine::Publish(const std::string& name, const JudgedJob& job, uin
     if (state.status() == ConditionStatus::kTrue) NoteStragglers(*all.back());
     if (changed.contains(condition)) changes.push_back(all.back());
   }
-  board_.Put(name, std::move(all), std::move(changes));
+  board_.Put(name, std::move(all), std::move(changes), job.profile);
 }
 
 void ConditionEngine::NoteStragglers(const JudgedCondition& condition) {

@@ -29,6 +29,8 @@
 #include "server/conditions/condition_metrics.h"
 #include "server/conditions/condition_settings.h"
 #include "server/conditions/condition_state.h"
+#include "server/conditions/job_profile.h"
+#include "server/conditions/profile_schedule.h"
 #include "server/conditions/window/window_builder.h"
 #include "server/ingest/agent_ledger.h"
 #include "server/process/reloadable.h"
@@ -46,6 +48,9 @@ struct ConditionEngineOptions {
   // Called on the engine's thread when Stalled is raised, if conditions.stacks asks for it; must
   // return at once. May be null.
   std::function<void(const std::string& job)> on_stalled;
+  // Called on the engine's thread when conditions.profiler wants profiles of trainers; must return
+  // at once. False: not now; it is asked again at the next judgement. May be null.
+  std::function<bool(const ProfileOrder& order)> on_profile;
   // Changes that may wait for the thread; beyond this it reads them from the store.
   uint64_t buffer_bytes = 64u << 20;
 };
@@ -84,6 +89,9 @@ class ConditionEngine final : public process::Reloadable {
     std::map<std::string, std::string> attributes;
     std::vector<Baseline> baselines;
     bool ended = false;  // At its last judgement.
+    PhaseRecord record;
+    JobProfile profile;  // The one of its last judgement.
+    ProfileSchedule profiles;
   };
   // Events and the results of appending them. The store shares it, and may outlive the engine.
   struct Appended {
@@ -107,6 +115,10 @@ class ConditionEngine final : public process::Reloadable {
   void Judge(const std::string& name, JudgedJob* job, absl::Time now);
   void RefreshFacts(const std::string& name, JudgedJob* job, absl::Time now);
   void CompleteWindow(const JudgedJob& job, JobWindow* window) const;
+  // Sets the job's profile, and returns the detectors to judge it with.
+  const Detectors& ChooseProfile(const JobWindow& window, JudgedJob* job) const;
+  // Has the trainers' profiles taken, if they are due.
+  void TakeProfiles(const JobWindow& window, JudgedJob* job, absl::Time now) const;
   Finding RunDetector(const Detector& detector, const JudgedJob& job,
                       const JobWindow& window) const;
   void Publish(const std::string& name, const JudgedJob& job, uint32_t attempt, int64_t now_ns,

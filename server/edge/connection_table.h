@@ -40,7 +40,8 @@ struct ConnectionUse {
   std::atomic<uint64_t> messages{0};
   std::atomic<uint64_t> message_bytes{0};
   std::atomic<uint64_t> calls{0};
-  // An agent's Hello was answered with a Welcome on it: it is no stranger's.
+  // An agent's Hello was answered with a Welcome on it, or a request of OpenTelemetry: it is no
+  // stranger's.
   std::atomic<bool> welcomed{false};
   TokenBucket starts;
 };
@@ -50,7 +51,7 @@ struct ConnectionUse {
 // watches keeps an agent out. The first call shows what a connection is for.
 class ConnectionTable final : public Gate {
  public:
-  enum class Caller { kReader, kWriter };  // kWriter: a stream of an agent.
+  enum class Caller { kReader, kWriter };  // kWriter: an agent, or OpenTelemetry.
 
   struct Limits {
     uint64_t max_connections = 0;

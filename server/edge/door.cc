@@ -8,6 +8,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_interceptor.h"
 #include "proto/base/clock.h"
 #include "server/process/grpc_transport.h"
@@ -15,30 +17,51 @@
 namespace tacho::server::edge {
 namespace {
 
+// Whether its requests may be as large as the messages of agents. They are ByteBuffers
+// (interop/otlp_calls.h).
+bool HasLargeRequests(absl::string_view method) {
+  return absl::ConsumePrefix(&method, "/opentelemetry.proto.collector.") &&
+         (method == "metrics.v1.MetricsService/Export" || method == "logs.v1.LogsService/Export");
+}
+
 // Sees how a call ends. One that is refused for want of room is answered too: a client with many
-// watches opens them all at once, and means no flood.
+// watches opens them all at once, and means no flood. A large request is useful once it is
+// answered, and not before: its sender was admitted then.
 class AnswerCounter final : public grpc::experimental::Interceptor {
  public:
   AnswerCounter(ConnectionTable* connections, std::shared_ptr<ConnectionUse> use,
-                const grpc::ServerContextBase* context)
-      : connections_(connections), use_(std::move(use)), context_(context) {}
+                const grpc::ServerContextBase* context, bool large)
+      : connections_(connections), use_(std::move(use)), context_(context), large_(large) {}
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
     using grpc::experimental::InterceptionHookPoints;
+    if (large_ && methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_MESSAGE)) {
+      const auto* const request = static_cast<const grpc::ByteBuffer*>(methods->GetRecvMessage());
+      request_bytes_ = request == nullptr ? 0 : request->Length();
+    }
     if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS) &&
         !context_->IsCancelled()) {
       const grpc::StatusCode code = methods->GetSendStatus().error_code();
       if (code == grpc::StatusCode::OK || code == grpc::StatusCode::UNAVAILABLE) {
         connections_->CountAnswer(use_.get());
+        if (large_) CountRequest(code == grpc::StatusCode::OK);
       }
     }
     methods->Proceed();
   }
 
  private:
+  void CountRequest(bool stored) {
+    use_->messages.fetch_add(1, std::memory_order_relaxed);
+    use_->message_bytes.fetch_add(request_bytes_, std::memory_order_relaxed);
+    if (stored) use_->welcomed.store(true, std::memory_order_relaxed);
+  }
+
   ConnectionTable* const connections_;
   const std::shared_ptr<ConnectionUse> use_;
   const grpc::ServerContextBase* const context_;
+  const bool large_;
+  size_t request_bytes_ = 0;
 };
 
 // Sees every call as it begins, known method or not. Streams of agents are not intercepted: they
@@ -49,14 +72,16 @@ class CallCounter final : public grpc::experimental::ServerInterceptorFactoryInt
   grpc::experimental::Interceptor* CreateServerInterceptor(
       grpc::experimental::ServerRpcInfo* info) override {
     const std::string peer = info->server_context()->peer();
-    const bool writes = absl::StartsWith(info->method(), "/tacho.v1.Ingest/");
+    const bool streams = absl::StartsWith(info->method(), "/tacho.v1.Ingest/");
+    const bool large = HasLargeRequests(info->method());
+    const bool writes = streams || large;
     connections_->CountStart(
         peer, writes ? ConnectionTable::Caller::kWriter : ConnectionTable::Caller::kReader,
         MonotonicNow());
-    if (writes) return nullptr;
+    if (streams) return nullptr;
     auto use = connections_->Find(peer);
     if (use == nullptr) return nullptr;
-    return new AnswerCounter(connections_, std::move(use), info->server_context());
+    return new AnswerCounter(connections_, std::move(use), info->server_context(), large);
   }
 
  private:

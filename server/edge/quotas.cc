@@ -25,6 +25,8 @@ int64_t NowNs() { return absl::ToUnixNanos(MonotonicNow()); }
 
 Quotas::Quotas(QuotasOptions options)
     : queue_bytes_(options.queue_bytes),
+      unshipped_(std::move(options.unshipped)),
+      max_unshipped_(options.max_unshipped),
       limits_(metrics::GaugeFamily(options.registry, "tacho_quota_limit")),
       used_(metrics::GaugeFamily(options.registry, "tacho_quota_used")),
       pending_used_(UsedOf("pending_bytes")),
@@ -60,6 +62,13 @@ absl::StatusOr<std::function<void()>> Quotas::Prepare(const config::v1::Collecto
                      " is more than storage.journal_queue_bytes, ", queue_bytes_));
   }
   return [this, quotas = config.quotas()] { Apply(quotas); };
+}
+
+uint64_t Quotas::pending_bytes() const {
+  const uint64_t for_disk = UnderPressure(pending_bytes_);
+  if (unshipped_ == nullptr) return for_disk;
+  const uint64_t unshipped = unshipped_();
+  return unshipped >= max_unshipped_ ? 0 : for_disk + unshipped;
 }
 
 std::shared_ptr<TokenBucket> Quotas::BucketOfAgent(absl::string_view agent_id) {
@@ -110,11 +119,15 @@ void Quotas::SetPendingSource(std::function<uint64_t()> pending) {
   pending_ = std::move(pending);
 }
 
+uint64_t Quotas::WaitingForDisk(uint64_t pending) const {
+  return pending - std::min(pending, unshipped_ == nullptr ? 0 : unshipped_());
+}
+
 void Quotas::OnLook() {
   memory_used_.Set(static_cast<double>(memory_.used()));
   {
     absl::MutexLock lock(&mutex_);
-    if (pending_) pending_used_.Set(static_cast<double>(pending_()));
+    if (pending_) pending_used_.Set(static_cast<double>(WaitingForDisk(pending_())));
   }
   const absl::Time now = MonotonicNow();
   if (pressure() == Pressure::kNone || now - trimmed_ < kTrimEvery) return;

@@ -28,6 +28,11 @@ struct QuotasOptions {
   prometheus::Registry* registry = nullptr;  // Not owned.
   std::function<uint64_t()> resident = ResidentBytes;
   absl::Duration memory_round = absl::Milliseconds(100);  // How often memory is measured.
+  // Bytes of messages that are on the disk and wait for the bucket (Store::unshipped_bytes()). They
+  // do not count as waiting for the disk, but past `max_unshipped` no stream is read. Null: no
+  // acknowledgement waits for a bucket. Must be callable as long as the quotas are used.
+  std::function<uint64_t()> unshipped;
+  uint64_t max_unshipped = UINT64_MAX;
 };
 
 // Thread-safe.
@@ -52,9 +57,16 @@ class Quotas final : public process::Reloadable {
   uint64_t agent_rate() const { return agent_rate_.load(std::memory_order_relaxed); }
   uint64_t job_rate() const { return job_rate_.load(std::memory_order_relaxed); }
 
-  // Bytes that may wait for the disk. Memory pressure lowers them.
-  uint64_t stream_pending_bytes() const { return UnderPressure(stream_pending_bytes_); }
-  uint64_t pending_bytes() const { return UnderPressure(pending_bytes_); }
+  // Bytes that may wait, of a stream and of all. Memory pressure lowers them. If acknowledgements
+  // wait for the bucket, a stream has so many times as much on its way; once the bucket is away,
+  // what an agent sends is seen here until that is used up.
+  static constexpr uint64_t kTimesWithBucket = 4;
+  uint64_t stream_pending_bytes() const {
+    return UnderPressure(stream_pending_bytes_) * (waits_for_bucket() ? kTimesWithBucket : 1);
+  }
+  uint64_t pending_bytes() const;
+  // Whether acknowledgements wait for the bucket.
+  bool waits_for_bucket() const { return unshipped_ != nullptr; }
 
   // quotas.hello_timeout, for streams that begin from now on.
   absl::Duration hello_timeout() const { return absl::Nanoseconds(hello_timeout_ns_.load()); }
@@ -64,7 +76,7 @@ class Quotas final : public process::Reloadable {
   Pressure pressure() const { return memory_.pressure(); }
   void LookAtMemory() { memory_.Look(); }
 
-  // tacho_quota_used shows it as pending_bytes.
+  // tacho_quota_used shows it as pending_bytes, less what waits for the bucket.
   void SetPendingSource(std::function<uint64_t()> pending);
 
   absl::StatusOr<std::function<void()>> Prepare(const config::v1::Collector& config) override;
@@ -78,11 +90,15 @@ class Quotas final : public process::Reloadable {
     return {per_second.load(std::memory_order_relaxed), burst_ns_.load(std::memory_order_relaxed)};
   }
   void Apply(const config::v1::Quotas& config);
+  // Of the bytes that wait for an acknowledgement.
+  uint64_t WaitingForDisk(uint64_t pending) const;
   void OnLook();
   prometheus::Gauge& LimitOf(const char* quota) { return limits_.Add({{"quota", quota}}); }
   prometheus::Gauge& UsedOf(const char* quota) { return used_.Add({{"quota", quota}}); }
 
   const uint64_t queue_bytes_;
+  const std::function<uint64_t()> unshipped_;
+  const uint64_t max_unshipped_;
   std::atomic<uint64_t> agent_rate_{0};
   std::atomic<uint64_t> job_rate_{0};
   std::atomic<int64_t> burst_ns_{0};

@@ -26,6 +26,7 @@ enum class Failure {
   kMalformed,
   kTooLarge,
   kOutOfOrder,
+  kMisdirected,  // Another collector of the cluster keeps the job.
   kUnauthenticated,
   kForbidden,
   kNameTaken,

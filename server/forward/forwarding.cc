@@ -19,6 +19,9 @@ absl::StatusOr<std::unique_ptr<Forwarding>> Forwarding::Create(const ForwardingO
     one.store = options.store;
     one.registry = options.registry;
     one.now = options.now;
+    one.shows = options.shows;
+    one.page = options.page;
+    one.staleness = absl::Nanoseconds(options.config.metrics().staleness());
     one.version = options.version;
     one.log = options.log;
     one.config = options.config.forward(i);

@@ -19,6 +19,9 @@ struct ForwardingOptions {
   storage::Store* store = nullptr;  // Not owned, as the next; both must outlive it.
   prometheus::Registry* registry = nullptr;
   std::function<absl::Time()> now;
+  // As ReceiverOptions has them; called from Start() to Stop().
+  std::function<bool(absl::string_view job)> shows;
+  std::function<std::string()> page;
   std::string version;  // The collector's.
   log::Log log;
 };

@@ -3,20 +3,16 @@
 #include "server/forward/receiver.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
-#include "absl/hash/hash.h"
 #include "absl/random/random.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/background_thread.h"
+#include "proto/base/clock.h"
 #include "proto/base/stale_marker.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/timed_wait.h"
+#include "server/forward/receiver_config.h"
 #include "server/metrics/metric_families.h"
 #include "server/promread/read_time.h"
 
@@ -25,85 +21,49 @@ namespace {
 
 // Of an answer's text, in the log.
 constexpr size_t kMaxAnswerText = 300;
-// A secret of more bytes is none.
-constexpr size_t kMaxSecretBytes = 64 << 10;
 // How often the time of a receiver that lacks nothing is written.
 constexpr int64_t kCompleteEveryNs = 10'000'000'000;
+// A receiver that is further behind is not told what has ended: samples may come first.
+constexpr absl::Duration kNearlyComplete = absl::Seconds(10);
 
-absl::StatusOr<std::string> ReadSecret(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::UnavailableError(absl::StrCat(path, ": the file cannot be read"));
-  std::string text(kMaxSecretBytes, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  absl::StripAsciiWhitespace(&text);
-  const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
-    return !absl::ascii_iscntrl(static_cast<unsigned char>(c));
-  });
-  if (text.empty() || !plain) {
-    return absl::UnavailableError(absl::StrCat(path, ": the file has no secret of one line"));
-  }
-  return text;
-}
-
-absl::Status CheckConfig(const config::v1::Forward& config, const std::string& key) {
-  const auto wrong = [&key](absl::string_view name, absl::string_view what) {
-    return absl::InvalidArgumentError(absl::StrCat(key, ".", name, ": ", what));
-  };
-  if (config.name().empty()) return wrong("name", "give the receiver a name");
-  if (!absl::StartsWith(config.url(), "http://") && !absl::StartsWith(config.url(), "https://")) {
-    return wrong("url", "write http://HOST:PORT/PATH or https://HOST:PORT/PATH");
-  }
-  if (!config.bearer_token_file().empty() && !config.username().empty()) {
-    return wrong("username", "use it or bearer_token_file, not both");
-  }
-  if (config.username().empty() != config.password_file().empty()) {
-    return wrong("password_file", "basic authentication needs username and password_file");
-  }
-  for (const auto& [name, value] : config.headers()) {
-    for (const char* own : {"Content-Encoding", "Content-Type", "User-Agent", "Authorization",
-                            "X-Prometheus-Remote-Write-Version"}) {
-      if (absl::EqualsIgnoreCase(name, own)) {
-        return wrong("headers", absl::StrCat(name, " is set by the collector; remove it"));
-      }
-    }
-    const auto bad = [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); };
-    if (name.empty() || name.find_first_of(": ") != std::string::npos ||
-        std::any_of(name.begin(), name.end(), bad) ||
-        std::any_of(value.begin(), value.end(), bad)) {
-      return wrong("headers", absl::StrCat("\"", name, "\" or its value cannot be a header's"));
-    }
-  }
-  return absl::OkStatus();
+std::unique_ptr<Sender> SenderOf(const ReceiverOptions& options) {
+  SenderOptions way = {options.config, options.now, options.version, options.log};
+  return SpeaksOtlp(options.config) ? NewOtlpSender(std::move(way))
+                                    : NewRemoteWriteSender(std::move(way));
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Receiver>> Receiver::Create(ReceiverOptions options) {
-  TACHO_RETURN_IF_ERROR(CheckConfig(options.config, options.key));
+  TACHO_RETURN_IF_ERROR(CheckForward(options.config, options.key));
   TACHO_ASSIGN_OR_RETURN(auto naming, SeriesNaming::Create(options.config, options.key));
-  auto log = storage::ForwardLog::Open(options.store, options.config.name(),
-                                       options.config.start_at() == "oldest"
-                                           ? storage::ForwardLog::Start::kOldest
-                                           : storage::ForwardLog::Start::kNow);
-  if (!log.ok()) {
-    return absl::Status(log.status().code(),
-                        absl::StrCat(options.key, ": ", log.status().message()));
+  TACHO_ASSIGN_OR_RETURN(auto aggregates, JobAggregates::Create(options.config, options.key));
+  std::unique_ptr<storage::ForwardLog> log;
+  if (options.config.series()) {
+    auto opened = storage::ForwardLog::Open(options.store, options.config.name(),
+                                            options.config.start_at() == "oldest"
+                                                ? storage::ForwardLog::Start::kOldest
+                                                : storage::ForwardLog::Start::kNow);
+    if (!opened.ok()) {
+      return absl::Status(opened.status().code(),
+                          absl::StrCat(options.key, ": ", opened.status().message()));
+    }
+    log = *std::move(opened);
   }
   return std::unique_ptr<Receiver>(
-      new Receiver(std::move(options), std::move(naming), *std::move(log)));
+      new Receiver(std::move(options), std::move(naming), std::move(log), std::move(aggregates)));
 }
 
 Receiver::Receiver(ReceiverOptions options, std::shared_ptr<const SeriesNaming> naming,
-                   std::unique_ptr<storage::ForwardLog> log)
+                   std::unique_ptr<storage::ForwardLog> log, JobAggregates aggregates)
     : options_(std::move(options)),
       log_(std::move(log)),
-      texts_(std::move(naming)),
+      texts_(std::move(naming), options_.shows),
       batches_(std::max<uint32_t>(1, options_.config.connections())),
-      http_(options_.config.ca_file()),
-      first_version_(options_.config.protocol() == "1.0"),
-      open_version_(options_.config.protocol() == "auto"),
-      complete_ns_(log_->cursor().complete_ns),
+      aggregates_(std::move(aggregates)),
+      otlp_(SpeaksOtlp(options_.config)),
+      sender_(SenderOf(options_)),
+      complete_ns_(log_ == nullptr ? 0 : log_->cursor().complete_ns),
       sent_(metrics::NewCounter(options_.registry, "tacho_forward_samples_total",
                                 {{"receiver", name()}})),
       refused_(metrics::NewCounter(options_.registry, "tacho_forward_samples_left_out_total",
@@ -114,6 +74,10 @@ Receiver::Receiver(ReceiverOptions options, std::shared_ptr<const SeriesNaming> 
                                  {{"receiver", name()}})),
       retries_(metrics::NewCounter(options_.registry, "tacho_forward_retries_total",
                                    {{"receiver", name()}})),
+      missed_(metrics::NewCounter(options_.registry, "tacho_forward_aggregates_missed_total",
+                                  {{"receiver", name()}})),
+      told_ends_(metrics::NewCounter(options_.registry, "tacho_forward_series_ended_total",
+                                     {{"receiver", name()}})),
       requests_(metrics::CounterFamily(options_.registry, "tacho_forward_requests_total")) {}
 
 void Receiver::Start() {
@@ -137,6 +101,9 @@ bool Receiver::Pause(absl::Duration time) {
 }
 
 void Receiver::Run() {
+  aggregates_due_ = MonotonicNow();
+  ends_due_ = MonotonicNow() + options_.ends_every;
+  if (log_ != nullptr) ends_.Begin(*options_.store, &texts_);
   while (Pause(Round())) {
   }
 }
@@ -154,17 +121,22 @@ bool Receiver::Wants(const storage::LayoutPtr& layout, size_t column) {
 void Receiver::Take(const storage::LayoutPtr& layout, size_t column, std::span<const int64_t> times,
                     std::span<const double> values) {
   const SeriesTextPtr& text = texts_.Of(layout)[column];
-  WriteBatch& batch =
-      batches_[batches_.size() == 1
-                   ? 0
-                   : absl::Hash<std::string>()(text->labels_bytes) % batches_.size()];
+  taken_.clear();
+  int64_t newest_ns = INT64_MIN;
   for (size_t i = 0; i < times.size(); ++i) {
     // In a row a stale marker says that the series has no value there, not that it has ended.
-    if (!IsStaleMarker(values[i])) batch.Add(text, promread::MsOf(times[i]), values[i]);
+    if (IsStaleMarker(values[i])) continue;
+    taken_.push_back({TimeOf(times[i]), values[i]});
+    newest_ns = std::max(newest_ns, times[i]);
   }
+  if (taken_.empty()) return;
+  ends_.Sent(layout, column, text, newest_ns);
+  batches_[text->hash % batches_.size()].Add(text, taken_);
 }
 
 absl::Duration Receiver::Round() {
+  SendAggregates();
+  if (log_ == nullptr) return options_.poll;
   const absl::Time began = options_.now();
   for (WriteBatch& batch : batches_) batch.Clear();
   const auto more = log_->Next(size_t{options_.config.max_samples()} * batches_.size(), this);
@@ -185,12 +157,14 @@ absl::Duration Receiver::Round() {
       goal_ns_ = absl::ToUnixNanos(options_.now());
     }
     CommitCursor();
+    SendEnds();
     return absl::ZeroDuration();
   }
   complete_ns_ = 0;
   goal_ = 0;
   goal_ns_ = 0;
   if (absl::ToUnixNanos(began) - log_->cursor().complete_ns > kCompleteEveryNs) CommitCursor();
+  SendEnds();
   return options_.poll;
 }
 
@@ -211,100 +185,140 @@ bool Receiver::SendAll() {
     batches_[i].Finish();
     if (batches_[i].samples() == 0) continue;
     others.emplace_back([this, i, &all] {
-      if (!SendUntilTaken(batches_[i])) all = false;
+      if (!Send(batches_[i], Patience::kUntilTaken)) all = false;
     });
   }
   batches_[0].Finish();
-  if (batches_[0].samples() > 0 && !SendUntilTaken(batches_[0])) all = false;
+  if (batches_[0].samples() > 0 && !Send(batches_[0], Patience::kUntilTaken)) all = false;
   for (std::thread& other : others) other.join();
   return all;
 }
 
-absl::StatusOr<std::vector<std::string>> Receiver::Headers(WriteVersion version) const {
-  const config::v1::Forward& config = options_.config;
-  std::vector<std::string> headers =
-      HeadersOf(version, absl::StrCat("tacho-collector/", options_.version));
-  for (const auto& [name, value] : config.headers()) {
-    headers.push_back(absl::StrCat(name, ": ", value));
-  }
-  if (!config.bearer_token_file().empty()) {
-    TACHO_ASSIGN_OR_RETURN(const auto token, ReadSecret(config.bearer_token_file()));
-    headers.push_back(absl::StrCat("Authorization: Bearer ", token));
-  } else if (!config.username().empty()) {
-    TACHO_ASSIGN_OR_RETURN(const auto password, ReadSecret(config.password_file()));
-    headers.push_back(
-        absl::StrCat("Authorization: Basic ",
-                     absl::Base64Escape(absl::StrCat(config.username(), ":", password))));
-  }
-  return headers;
+int64_t Receiver::TimeOf(int64_t time_ns) const {
+  return otlp_ ? time_ns : promread::MsOf(time_ns);
 }
 
-bool Receiver::SendUntilTaken(const WriteBatch& batch) {
+bool Receiver::Send(const WriteBatch& batch, Patience patience) {
   absl::BitGen random;
   absl::Duration pause = options_.first_pause;
   const absl::Duration longest = absl::Nanoseconds(options_.config.max_backoff());
-  WriteVersion packed_as = first_version_ ? WriteVersion::k1 : WriteVersion::k2;
-  std::string body = PackSnappy(batch.Encode(packed_as));
-  for (int tries = 1;; ++tries) {
-    const WriteVersion version = first_version_ ? WriteVersion::k1 : WriteVersion::k2;
-    if (version != packed_as) body = PackSnappy(batch.Encode(packed_as = version));
-    storage::HttpReply reply;
-    auto headers = Headers(version);
-    if (headers.ok()) {
-      storage::HttpCall call;
-      call.method = "POST";
-      call.url = options_.config.url();
-      call.headers = *std::move(headers);
-      if (tries > 1) call.headers.push_back(absl::StrCat("Retry-Attempt: ", tries - 1));
-      call.body = body;
-      call.patience = absl::Nanoseconds(options_.config.timeout());
-      call.quick = true;
-      reply = http_.Send(call);
-      requests_.Add({{"receiver", name()}, {"code", absl::StrCat(reply.status)}}).Increment();
-      bytes_.Increment(static_cast<double>(body.size()));
-    } else {
-      reply.error = std::string(headers.status().message());
+  PackedBatch packed;
+  for (int number = 1;; ++number) {
+    const Answer answer = sender_->Send(batch, number, &packed);
+    if (!answer.code.empty()) {
+      requests_.Add({{"receiver", name()}, {"code", answer.code}}).Increment();
+      bytes_.Increment(static_cast<double>(answer.bytes));
     }
-    const Verdict verdict = Judge({version, batch.samples(), open_version_}, reply, options_.now());
-    if (version == WriteVersion::k2 && CountsWritten(reply)) open_version_ = false;
-    sent_.Increment(static_cast<double>(verdict.written));
-    switch (verdict.step) {
+    sent_.Increment(static_cast<double>(answer.verdict.written));
+    switch (answer.verdict.step) {
       case NextStep::kGoOn:
         return true;
       case NextStep::kLeaveOut:
-        LeaveOut(batch, batch.samples() - verdict.written, reply);
+        LeaveOut(batch, batch.samples() - answer.verdict.written, answer);
         return true;
       case NextStep::kUseFirst:
-        if (!first_version_.exchange(true)) {
-          options_.log.Info("a receiver does not know remote write 2.0 and gets 1.0",
-                            {{"receiver", name()}, {"code", absl::StrCat(reply.status)}});
-        }
         continue;
+      case NextStep::kSplit:
+        if (batch.samples() > 1) return SendHalves(batch, answer, patience);
+        LeaveOut(batch, 1, answer);
+        return true;
       case NextStep::kTryLater:
         break;
     }
+    const bool once = patience == Patience::kOnce;
+    options_.log.Limited(log::Level::kWarn,
+                         once ? "a receiver takes nothing now, and lacks the aggregates of a moment"
+                              : "a receiver takes nothing now; what it lacks comes later",
+                         {{"receiver", name()},
+                          {"code", answer.code},
+                          {"why", answer.why.substr(0, kMaxAnswerText)}});
+    if (once) return false;
     retries_.Increment();
-    options_.log.Limited(
-        log::Level::kWarn, "a receiver takes nothing now; what it lacks comes later",
-        {{"receiver", name()},
-         {"code", absl::StrCat(reply.status)},
-         {"why", reply.error.empty() ? reply.body.substr(0, kMaxAnswerText) : reply.error}});
     // Half of it by chance, so that collectors do not come back together.
     absl::Duration wait = pause * absl::Uniform(random, 0.5, 1.0);
-    if (verdict.pause) wait = std::max(wait, *verdict.pause);
+    if (answer.verdict.pause) wait = std::max(wait, *answer.verdict.pause);
     if (!Pause(wait)) return false;
     pause = std::min(pause * 2, longest);
   }
 }
 
-void Receiver::LeaveOut(const WriteBatch& batch, size_t count, const storage::HttpReply& reply) {
+bool Receiver::SendHalves(const WriteBatch& batch, const Answer& answer, Patience patience) {
+  options_.log.Limited(
+      log::Level::kWarn,
+      "a request is too large for a receiver and goes in two; a lower max_samples spares that",
+      {{"receiver", name()},
+       {"code", answer.code},
+       {"samples", absl::StrCat(batch.samples())},
+       {"why", answer.why.substr(0, kMaxAnswerText)}});
+  const auto halves = batch.Halves();
+  return Send(halves.first, patience) && Send(halves.second, patience);
+}
+
+void Receiver::SendEnds() {
+  if (MonotonicNow() < ends_due_ || Lag() > kNearlyComplete) return;
+  ends_due_ = MonotonicNow() + options_.ends_every;
+  const auto ends = ends_.Find(*options_.store, options_.now(), options_.staleness);
+  const size_t most = size_t{options_.config.max_samples()} * batches_.size();
+  for (size_t begin = 0; begin < ends.size(); begin += most) {
+    for (WriteBatch& batch : batches_) batch.Clear();
+    const size_t end = std::min(ends.size(), begin + most);
+    for (size_t i = begin; i < end; ++i) {
+      const WriteSample marker = {TimeOf(ends[i].time_ns), StaleMarker()};
+      batches_[ends[i].text->hash % batches_.size()].Add(ends[i].text, {&marker, 1});
+    }
+    if (!SendAll()) return;
+    told_ends_.Increment(static_cast<double>(end - begin));
+  }
+}
+
+void Receiver::SendAggregates() {
+  const absl::Duration interval = absl::Nanoseconds(options_.config.aggregates().interval());
+  const absl::Time now = MonotonicNow();
+  if (interval == absl::ZeroDuration() || now < aggregates_due_) return;
+  // The series held the thread up for so many evaluations: the receiver was away, or is slow.
+  const int64_t late = (now - aggregates_due_) / interval;
+  missed_.Increment(static_cast<double>(late));
+  aggregates_due_ += (late + 1) * interval;
+  const absl::Time at = options_.now();
+  auto samples = aggregates_.Read(options_.page());
+  if (!samples.ok()) {
+    options_.log.Limited(log::Level::kError, "the aggregates of jobs cannot be read",
+                         {{"receiver", name()}, {"why", samples.status().message()}});
+    missed_.Increment();
+    return;
+  }
+  if (!SendAggregates(*std::move(samples), at)) missed_.Increment();
+}
+
+bool Receiver::SendAggregates(std::vector<AggregateSample> samples, absl::Time at) {
+  absl::flat_hash_map<size_t, SeriesTextPtr> gone = std::move(aggregates_shown_);
+  aggregates_shown_.clear();
+  for (const AggregateSample& sample : samples) {
+    gone.erase(sample.text->hash);
+    aggregates_shown_[sample.text->hash] = sample.text;
+  }
+  for (const auto& [hash, text] : gone) samples.push_back({text, StaleMarker()});
+  WriteBatch batch;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const WriteSample sample = {TimeOf(absl::ToUnixNanos(at)), samples[i].value};
+    batch.Add(samples[i].text, {&sample, 1});
+    if (i + 1 < samples.size() && batch.samples() < options_.config.max_samples()) continue;
+    batch.Finish();
+    if (!Send(batch, Patience::kOnce)) return false;
+    batch.Clear();
+  }
+  told_ends_.Increment(static_cast<double>(gone.size()));
+  return true;
+}
+
+void Receiver::LeaveOut(const WriteBatch& batch, size_t count, const Answer& answer) {
   refused_.Increment(static_cast<double>(count));
   options_.log.Limited(log::Level::kError, "a receiver refuses samples for good; they are left out",
                        {{"receiver", name()},
-                        {"code", absl::StrCat(reply.status)},
+                        {"code", answer.code},
                         {"samples", absl::StrCat(count)},
                         {"example", batch.Example()},
-                        {"why", reply.body.substr(0, kMaxAnswerText)}});
+                        {"why", answer.why.substr(0, kMaxAnswerText)}});
 }
 
 }  // namespace tacho::server::forward

@@ -64,6 +64,10 @@ Verdict Judge(const Asked& asked, const storage::HttpReply& reply, absl::Time no
     verdict.pause = ParseRetryAfter(reply.Header("retry-after"), now);
     return verdict;
   }
+  if (status == 413) {
+    verdict.step = NextStep::kSplit;
+    return verdict;
+  }
   if (status >= 400) {
     verdict.step = NextStep::kLeaveOut;
     if (second) verdict.written = WrittenOf(reply, asked.samples);

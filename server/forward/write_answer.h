@@ -17,6 +17,7 @@ enum class NextStep : uint8_t {
   kLeaveOut,  // It will never take all of it: go on without.
   kTryLater,  // The same again, after a pause.
   kUseFirst,  // The receiver does not know 2.0: the same at once in 1.0, and so from then on.
+  kSplit,     // It is too large for one request: the same at once in two.
 };
 
 struct Verdict {
@@ -40,6 +41,7 @@ struct Asked {
 //   429, 5xx   later, and no sooner than Retry-After.
 //   401, 403, 404, 407, 408, 3xx, none
 //              later: what is wrong is a token, an address or the network, not the samples.
+//   413        too large: in smaller requests.
 //   other 4xx  never; 2.0 says how much was written all the same.
 Verdict Judge(const Asked& asked, const storage::HttpReply& reply, absl::Time now);
 

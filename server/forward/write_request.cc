@@ -5,14 +5,18 @@
 #include <snappy.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/forward/message_bytes.h"
 #include "storage/codec/bytes.h"
 
 namespace tacho::server::forward {
 namespace {
+
+constexpr size_t kMaxVarintBytes = 10;
 
 // Tags: field number × 8 + wire type.
 constexpr char kSeries1 = 0x0a;    // WriteRequest.timeseries
@@ -27,19 +31,20 @@ constexpr char kType = 0x08;       // Metadata.type
 constexpr char kHelp = 0x18;       // Metadata.help_ref
 constexpr char kUnit = 0x20;       // Metadata.unit_ref
 
+// On the stack, because there is one of it for each sample.
 void AppendSample(const WriteSample& sample, std::string* out) {
-  std::string body;
-  body.push_back(kValue);
-  storage::PutLe64(std::bit_cast<uint64_t>(sample.value), &body);
-  body.push_back(kTime);
-  storage::PutVarint(static_cast<uint64_t>(sample.time_ms), &body);
-  out->push_back(kSample1);
-  storage::PutString(body, out);
-}
-
-void AppendMessage(char tag, absl::string_view message, std::string* out) {
-  out->push_back(tag);
-  storage::PutString(message, out);
+  std::array<char, 2 + 1 + sizeof(uint64_t) + 1 + kMaxVarintBytes> bytes;
+  size_t size = 2;
+  bytes[size++] = kValue;
+  auto bits = std::bit_cast<uint64_t>(sample.value);
+  for (size_t i = 0; i < sizeof(bits); ++i, bits >>= 8) bytes[size++] = static_cast<char>(bits);
+  bytes[size++] = kTime;
+  auto time = static_cast<uint64_t>(sample.time);
+  for (; time >= 0x80; time >>= 7) bytes[size++] = static_cast<char>(time | 0x80);
+  bytes[size++] = static_cast<char>(time);
+  bytes[0] = kSample1;
+  bytes[1] = static_cast<char>(size - 2);  // Below 128.
+  out->append(bytes.data(), size);
 }
 
 // As prompb/io/prometheus/write/v2/types.proto numbers them. A series of a histogram is one of its
@@ -72,28 +77,54 @@ class Symbols {
   std::string bytes_;
 };
 
+// Labels as symbols. Series come layout by layout, so most labels equal those of the series before
+// at the same place: comparing them costs less than finding them.
+class LabelRefs {
+ public:
+  explicit LabelRefs(Symbols* symbols) : symbols_(*symbols) {}
+
+  // `labels` must live until the next call.
+  void Append(const promread::LabelList& labels, std::string* to) {
+    refs_.resize(std::max(refs_.size(), labels.size()));
+    for (size_t i = 0; i < labels.size(); ++i) {
+      const bool known = before_ != nullptr && i < before_->size();
+      const auto& [name, value] = labels[i];
+      if (!known || (*before_)[i].first != name) refs_[i].first = symbols_.Add(name);
+      if (!known || (*before_)[i].second != value) refs_[i].second = symbols_.Add(value);
+      storage::PutVarint(refs_[i].first, to);
+      storage::PutVarint(refs_[i].second, to);
+    }
+    before_ = &labels;
+  }
+
+ private:
+  Symbols& symbols_;
+  const promread::LabelList* before_ = nullptr;
+  std::vector<std::pair<uint64_t, uint64_t>> refs_;  // Of the labels before, by place.
+};
+
 }  // namespace
 
-void WriteBatch::Add(const SeriesTextPtr& text, int64_t time_ms, double value) {
+void WriteBatch::Add(const SeriesTextPtr& text, std::span<const WriteSample> samples) {
+  if (samples.empty()) return;
   const auto [place, fresh] = places_.try_emplace(text.get(), series_.size());
   if (fresh) series_.push_back({text, {}});
-  series_[place->second].samples.push_back({time_ms, value});
-  ++samples_;
+  std::vector<WriteSample>& all = series_[place->second].samples;
+  all.insert(all.end(), samples.begin(), samples.end());
+  samples_ += samples.size();
 }
 
 void WriteBatch::Finish() {
   samples_ = 0;
   for (Series& series : series_) {
     auto& samples = series.samples;
-    const auto earlier = [](const WriteSample& a, const WriteSample& b) {
-      return a.time_ms < b.time_ms;
-    };
+    const auto earlier = [](const WriteSample& a, const WriteSample& b) { return a.time < b.time; };
     if (!std::is_sorted(samples.begin(), samples.end(), earlier)) {
       std::stable_sort(samples.begin(), samples.end(), earlier);
     }
     size_t kept = 0;
     for (size_t i = 0; i < samples.size(); ++i) {
-      const bool last = i + 1 == samples.size() || samples[i + 1].time_ms != samples[i].time_ms;
+      const bool last = i + 1 == samples.size() || samples[i + 1].time != samples[i].time;
       if (last) samples[kept++] = samples[i];
     }
     samples.resize(kept);
@@ -105,6 +136,19 @@ void WriteBatch::Clear() {
   series_.clear();
   places_.clear();
   samples_ = 0;
+}
+
+std::pair<WriteBatch, WriteBatch> WriteBatch::Halves() const {
+  std::pair<WriteBatch, WriteBatch> halves;
+  size_t left = samples_ / 2;  // For the first.
+  for (const Series& series : series_) {
+    const std::span<const WriteSample> samples(series.samples);
+    const size_t first = std::min(left, samples.size());
+    halves.first.Add(series.text, samples.first(first));
+    halves.second.Add(series.text, samples.subspan(first));
+    left -= first;
+  }
+  return halves;
 }
 
 std::string WriteBatch::Example() const {
@@ -133,16 +177,14 @@ std::string WriteBatch::Encode1() const {
 
 std::string WriteBatch::Encode2() const {
   Symbols symbols;
+  LabelRefs labels(&symbols);
   std::string all;
   std::string body;
   std::string refs;
   for (const Series& series : series_) {
     body.clear();
     refs.clear();
-    for (const auto& [name, value] : series.text->labels) {
-      storage::PutVarint(symbols.Add(name), &refs);
-      storage::PutVarint(symbols.Add(value), &refs);
-    }
+    labels.Append(series.text->labels, &refs);
     AppendMessage(kRefs2, refs, &body);
     for (const WriteSample& sample : series.samples) AppendSample(sample, &body);
     refs.clear();

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -16,19 +18,28 @@ namespace tacho::server::forward {
 enum class WriteVersion : uint8_t { k1, k2 };
 
 struct WriteSample {
-  int64_t time_ms = 0;
+  int64_t time = 0;  // ms for remote write, ns for OTLP.
   double value = 0;
 };
 
 // What one request has. One thread at a time.
 class WriteBatch {
  public:
-  void Add(const SeriesTextPtr& text, int64_t time_ms, double value);
-  // Each series ascends then, with the last sample of each millisecond. Call once, before Encode().
+  struct Series {
+    SeriesTextPtr text;
+    std::vector<WriteSample> samples;
+  };
+
+  void Add(const SeriesTextPtr& text, std::span<const WriteSample> samples);
+  // Each series ascends then, with the last sample of each time. Call once, before Encode().
   void Finish();
   void Clear();
 
   size_t samples() const { return samples_; }
+  const std::vector<Series>& series() const { return series_; }
+  // Two finished batches of at least one sample each, to be sent in this order. For batches of two
+  // samples or more.
+  std::pair<WriteBatch, WriteBatch> Halves() const;
   // Some labels of it, for the log.
   std::string Example() const;
   // The message, before it is packed: bits of values as recorded, the type, help and unit of each
@@ -36,10 +47,6 @@ class WriteBatch {
   std::string Encode(WriteVersion version) const;
 
  private:
-  struct Series {
-    SeriesTextPtr text;
-    std::vector<WriteSample> samples;
-  };
   std::string Encode1() const;
   std::string Encode2() const;
 

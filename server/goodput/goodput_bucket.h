@@ -22,6 +22,7 @@ enum class GoodputBucket : uint8_t {
   kStalled,
   kDown,
   kOther,
+  kWaitingForOthers,
   kCount,
 };
 inline constexpr size_t kGoodputBuckets = static_cast<size_t>(GoodputBucket::kCount);

@@ -1,13 +1,10 @@
 #include "server/goodput/goodput_families.h"
 
 #include <algorithm>
-#include <iterator>
-#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "proto/base/check.h"
 #include "server/metrics/metric_families.h"
 
 namespace tacho::server::goodput {
@@ -22,44 +19,7 @@ constexpr size_t kMaxLabelBytes = 200;
 // The worst hosts of a job have lines of their losses.
 constexpr size_t kMaxHostLosses = 10;
 
-class Families {
- public:
-  Families() {
-    for (const metrics::MetricInfo& info : metrics::kGoodputMetrics) {
-      families_.push_back(metrics::EmptyFamily(metrics::Metric(info)));
-    }
-  }
-
-  void Add(metrics::Metric metric, Labels labels, std::optional<double> value) {
-    if (value.has_value()) metrics::AddLine(std::move(labels), *value, Find(metric));
-  }
-
-  void AddSummary(metrics::Metric metric, Labels labels, const ClientMetric::Summary& summary) {
-    ClientMetric& line = Find(metric)->metric.emplace_back();
-    line.label = std::move(labels);
-    line.summary = summary;
-  }
-
-  std::vector<MetricFamily> Take() {
-    std::erase_if(families_, [](const MetricFamily& family) { return family.metric.empty(); });
-    return std::move(families_);
-  }
-
- private:
-  // Families are in the order of their section.
-  MetricFamily* Find(metrics::Metric metric) {
-    size_t index = 0;
-    while (&metrics::kGoodputMetrics[index] != &metric.info()) {
-      ++index;
-      TACHO_CHECK(index < std::size(metrics::kGoodputMetrics));
-    }
-    return &families_[index];
-  }
-
-  std::vector<MetricFamily> families_;
-};
-
-void AddInfo(const JobGoodput& job, Families* families) {
+void AddInfo(const JobGoodput& job, metrics::SectionFamilies* families) {
   Labels labels = {{"job", job.job}, {"attempt", absl::StrCat(job.attempt)}};
   for (const char* key : {"model", "batch_size", "device_kind", "device_count", "source_revision",
                           "config_fingerprint"}) {
@@ -71,14 +31,14 @@ void AddInfo(const JobGoodput& job, Families* families) {
 }
 
 // Returns how many lines.
-size_t AddHosts(const JobGoodput& job, Families* families) {
+size_t AddHosts(const JobGoodput& job, metrics::SectionFamilies* families) {
   for (const std::string& host : job.hosts) {
     families->Add("tacho_job_host_info", {{"job", job.job}, {"host", host}}, 1);
   }
   return job.hosts.size();
 }
 
-void AddLosses(const JobGoodput& job, Families* families) {
+void AddLosses(const JobGoodput& job, metrics::SectionFamilies* families) {
   if (job.loss_judged_steps == 0) return;
   families->Add("tacho_job_lost_to_hosts_seconds", {{"job", job.job}}, job.lost_seconds);
   const size_t shown = std::min(job.losing_hosts.size(), kMaxHostLosses);
@@ -94,7 +54,7 @@ void AddLosses(const JobGoodput& job, Families* families) {
   }
 }
 
-void AddJob(const BoardGoodput& job, Families* families) {
+void AddJob(const BoardGoodput& job, metrics::SectionFamilies* families) {
   const ClientMetric::Label label{"job", job.job};
   for (size_t i = 0; i < kGoodputBuckets; ++i) {
     const auto bucket = std::string(GoodputBucketName(static_cast<GoodputBucket>(i)));
@@ -126,9 +86,9 @@ void AddJob(const BoardGoodput& job, Families* families) {
 }  // namespace
 
 std::vector<MetricFamily> GoodputFamilies(
-    const std::vector<std::shared_ptr<const BoardGoodput>>& jobs, const GoodputBoardStats& stats,
+    const std::vector<std::shared_ptr<const BoardGoodput>>& jobs, const JobRoundsStats& stats,
     size_t max_host_lines) {
-  Families families;
+  metrics::SectionFamilies families(metrics::kGoodputMetrics);
   size_t left_out = 0;
   for (const auto& job : jobs) {
     AddJob(*job, &families);

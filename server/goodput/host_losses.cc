@@ -76,9 +76,10 @@ bool OwnWorkOf(const RecordedStep& recorded, OwnWork* own) {
   return true;
 }
 
-double HostLosses::AddStep(const std::vector<TaskStep>& tasks, double steps, double most_seconds) {
+HostLosses::StepLoss HostLosses::AddStep(const std::vector<TaskStep>& tasks, double steps,
+                                         double most_seconds) {
   const Slowest hosts = SlowestOfHosts(tasks);
-  if (hosts.size() < kLeastHosts || !(steps > 0)) return 0;
+  if (hosts.size() < kLeastHosts || !(steps > 0)) return {};
   ++judged_;
   std::vector<double> values;
   for (const auto& [host, own] : hosts) values.push_back(own->total);
@@ -91,7 +92,7 @@ double HostLosses::AddStep(const std::vector<TaskStep>& tasks, double steps, dou
   for (const auto& [host, own] : hosts) {
     if (own->total - middle > threshold) slow.emplace_back(own->total - middle, host);
   }
-  if (slow.empty()) return 0;
+  if (slow.empty()) return {};
   std::sort(slow.begin(), slow.end());
   const double lost = slow.back().first * steps;
   const double scale =
@@ -105,7 +106,7 @@ double HostLosses::AddStep(const std::vector<TaskStep>& tasks, double steps, dou
     const LossReason reason = ReasonOf(*hosts.at(host), hosts);
     losses_[host][static_cast<size_t>(reason)] += share * scale;
   }
-  return std::min(lost, std::max(0.0, most_seconds));
+  return {.seconds = std::min(lost, std::max(0.0, most_seconds)), .median_seconds = middle};
 }
 
 }  // namespace tacho::server::goodput

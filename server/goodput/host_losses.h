@@ -68,9 +68,14 @@ class HostLosses {
     size_t host = 0;  // Its number in the order of the caller's.
     OwnWork own;
   };
+  // What one step lost, or several for which it stands.
+  struct StepLoss {
+    double seconds = 0;
+    double median_seconds = 0;  // The hosts' own work in one step: m. Only if seconds > 0.
+  };
   // One step, with those tasks that recorded it. It stands for `steps` steps. No more is lost than
-  // `most_seconds` for all of them: what the step took. Returns what was lost.
-  double AddStep(const std::vector<TaskStep>& tasks, double steps, double most_seconds);
+  // `most_seconds` for all of them: what the step took.
+  StepLoss AddStep(const std::vector<TaskStep>& tasks, double steps, double most_seconds);
 
   // By host.
   const std::map<size_t, HostLoss>& losses() const { return losses_; }

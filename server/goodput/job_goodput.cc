@@ -284,12 +284,12 @@ absl::Status MakeLedger(const storage::JobDetail& detail, const std::vector<Atte
     if (clocks[i] == nullptr) continue;
     const uint32_t attempt = facts[spans[i].index].attempt;
     absl::Status judged;
+    const auto add = [&](const StepRow& row) { maker.AddStep(row); };
     losses.BeginSpan(attempt);
     absl::Status status = reader->ReadRows(*clocks[i], spans[i], attempt, [&](const StepRow& row) {
-      maker.AddStep(row);
-      if (judged.ok()) judged = losses.AddStep(row);
+      if (judged.ok()) judged = losses.AddStep(row, add);
     });
-    if (judged.ok()) judged = losses.EndSpan();
+    if (judged.ok()) judged = losses.EndSpan(add);
     if (!status.ok()) return status;
     if (!judged.ok()) return judged;
   }
@@ -298,6 +298,7 @@ absl::Status MakeLedger(const storage::JobDetail& detail, const std::vector<Atte
   goodput->total = maker.total();
   goodput->spans = maker.bucket_spans();
   goodput->spans_joined = maker.bucket_spans_joined();
+  goodput->tokens_per_step = maker.tokens_per_step();
   for (size_t i = 0; i < spans.size(); ++i) {
     goodput->attempts.push_back({facts[spans[i].index].attempt, maker.of_spans()[i]});
   }
@@ -341,7 +342,7 @@ absl::StatusOr<JobGoodput> GoodputOf(const storage::Store& store, absl::string_v
   const Channels channels = ChannelsOf(series, names);
   StepReader reader(store, series, channels, control);
   const auto losses = [&](uint64_t rows) {
-    return JobLosses::Create(store, job, names, rows, control);
+    return JobLosses::Create(store, job, goodput.reference_task, names, rows, control);
   };
   TACHO_RETURN_IF_ERROR(
       MakeLedger(*detail, facts, absl::ToUnixNanos(now), max_spans, &reader, losses, &goodput));

@@ -41,6 +41,8 @@ struct JobGoodput {
   StepFigures steps;                      // They describe `steps_attempt`.
   std::vector<float> step_times;          // The `steps.sampled` behind them, in their order; s.
   std::optional<uint32_t> steps_attempt;  // The newest attempt with steps.
+  // Over all attempts, by the counter of tokens; nullopt: it is not recorded.
+  std::optional<double> tokens_per_step;
   std::optional<uint32_t> reference_task;
   std::string step_metric;
   // Its newest attempt, whose attributes and hosts follow.

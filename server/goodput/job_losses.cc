@@ -26,7 +26,8 @@ constexpr std::pair<Signal, double RecordedStep::*> kFields[] = {
     {Signal::kDataWait, &RecordedStep::input},
     {Signal::kCompute, &RecordedStep::compute},
     {Signal::kCommWait, &RecordedStep::comm_wait},
-    {Signal::kCheckpointTime, &RecordedStep::checkpoint}};
+    {Signal::kCheckpointTime, &RecordedStep::checkpoint},
+    {Signal::kCollective, &RecordedStep::comm_wait}};
 
 double RecordedStep::*FieldOf(Signal signal) {
   for (const auto& [one, field] : kFields) {
@@ -40,27 +41,37 @@ constexpr RecordedStep kNothing = {kAbsent, kAbsent, kAbsent, kAbsent, kAbsent};
 }  // namespace
 
 absl::StatusOr<JobLosses> JobLosses::Create(const storage::Store& store, absl::string_view job,
+                                            std::optional<uint32_t> reference_task,
                                             const conditions::SignalNames& names, uint64_t rows,
                                             const query::QueryControl& control,
                                             uint64_t max_samples) {
   JobLosses losses(control);
-  // The best metric of each field: of several names for one meaning the one of the lowest rank.
+  // The best metric of each field: of several names for one meaning the one of the lowest rank. But
+  // all collectives: their sum is the wait in collectives, where that is not recorded itself.
   TACHO_ASSIGN_OR_RETURN(const auto metrics, store.Metrics(job));
   std::map<Signal, std::pair<uint32_t, std::string>> best;
+  std::set<std::string> collectives;
   for (const storage::MetricUse& use : metrics) {
     const auto match = names.Find(use.metric.name);
     if (!match.has_value() || FieldOf(match->signal) == nullptr) continue;
+    losses.factors_[use.metric.name] = match->factor;
+    if (match->signal == Signal::kCollective) {
+      collectives.insert(use.metric.name);
+      continue;
+    }
     const auto [place, fresh] = best.try_emplace(match->signal, match->rank, use.metric.name);
     if (!fresh && match->rank < place->second.first) place->second = {match->rank, use.metric.name};
-    losses.factors_[use.metric.name] = match->factor;
   }
-  if (!best.contains(Signal::kCompute) &&
-      !(best.contains(Signal::kCommWait) && best.contains(Signal::kStepTime))) {
+  if (best.contains(Signal::kCommWait)) collectives.clear();
+  const bool waits = best.contains(Signal::kCommWait) || !collectives.empty();
+  if (!best.contains(Signal::kCompute) && !(waits && best.contains(Signal::kStepTime))) {
     return losses;
   }
   storage::Selector selector;
   selector.job = std::string(job);
+  selector.metrics.assign(collectives.begin(), collectives.end());
   for (const auto& [signal, metric] : best) selector.metrics.push_back(metric.second);
+  losses.summed_ = std::move(collectives);
   const auto series = store.FindSeries(selector, kMaxSeries);
   if (absl::IsResourceExhausted(series.status())) return losses;
   if (!series.ok()) return series.status();
@@ -72,6 +83,7 @@ absl::StatusOr<JobLosses> JobLosses::Create(const storage::Store& store, absl::s
     if (fresh) losses.hosts_.push_back(one->source->host);
     Worker& worker = workers[{one->source->task, one->source->host}];
     worker.host = host->second;
+    worker.is_reference = one->source->task == reference_task;
     worker.series.emplace_back(FieldOf(names.Find(one->metric->name)->signal), one);
   }
   if (hosts.size() < HostLosses::kLeastHosts) return losses;
@@ -87,58 +99,89 @@ void JobLosses::BeginSpan(uint32_t attempt) {
   has_row_ = false;
 }
 
-absl::Status JobLosses::AddStep(const StepRow& row) {
-  if (workers_.empty()) return absl::OkStatus();
+absl::Status JobLosses::AddStep(const StepRow& row, RowSink sink) {
+  if (workers_.empty()) {
+    sink(row);
+    return absl::OkStatus();
+  }
   Row now = {.time_ns = row.time_ns, .step = row.step};
-  if (has_row_ && row.step == last_.step) return absl::OkStatus();
+  if (has_row_ && row.step == last_.step) {
+    held_.push_back({row, std::nullopt});
+    // A step that comes again and again must not fill the memory.
+    return held_.size() < 2 * kMaxBlockRows ? absl::OkStatus() : EndBlock(sink);
+  }
   if (has_row_) {
     if (row.step > last_.step) now.steps = static_cast<double>(row.step - last_.step);
     now.most_seconds = static_cast<double>(std::max<int64_t>(0, row.time_ns - last_.time_ns)) / 1e9;
   } else if (std::isfinite(row.step_seconds)) {
     now.most_seconds = std::max(0.0, row.step_seconds);
   }
-  // A step that comes again belongs to another block.
+  // A step that was there before belongs to another block.
   if (block_.size() >= block_rows_ || row_of_step_.contains(row.step)) {
-    TACHO_RETURN_IF_ERROR(JudgeBlock());
+    TACHO_RETURN_IF_ERROR(EndBlock(sink));
   }
   row_of_step_[row.step] = block_.size();
+  held_.push_back({row, block_.size()});
   block_.push_back(now);
   has_row_ = true;
   last_ = now;
   return absl::OkStatus();
 }
 
-absl::Status JobLosses::EndSpan() { return JudgeBlock(); }
+absl::Status JobLosses::EndSpan(RowSink sink) { return EndBlock(sink); }
+
+absl::Status JobLosses::EndBlock(RowSink sink) {
+  if (!block_.empty() && blocks_++ % every_ == 0) {
+    TACHO_RETURN_IF_ERROR(JudgeBlock());
+  } else {
+    for (Row& row : block_) row.waiting_seconds = waiting_share_ * row.most_seconds;
+  }
+  for (Held& held : held_) {
+    if (held.at.has_value()) held.row.waiting_seconds = block_[*held.at].waiting_seconds;
+    sink(held.row);
+  }
+  held_.clear();
+  block_.clear();
+  row_of_step_.clear();
+  return absl::OkStatus();
+}
 
 absl::Status JobLosses::JudgeBlock() {
-  std::vector<Row> rows = std::exchange(block_, {});
-  const uint64_t number = blocks_;
-  if (!rows.empty()) ++blocks_;
-  if (rows.empty() || number % every_ != 0) {
-    row_of_step_.clear();
-    return absl::OkStatus();
-  }
   TACHO_RETURN_IF_ERROR(control_->Check());
   std::vector<std::vector<RecordedStep>> recorded(workers_.size());
-  block_ = std::move(rows);
   for (size_t i = 0; i < workers_.size(); ++i) {
     recorded[i].assign(block_.size(), kNothing);
     TACHO_RETURN_IF_ERROR(ReadWorker(workers_[i], &recorded[i]));
   }
+  double waited = 0;
+  double took = 0;
+  for (size_t at = 0; at < block_.size(); ++at) {
+    JudgeStep(recorded, at);
+    waited += block_[at].waiting_seconds;
+    took += block_[at].most_seconds;
+  }
+  waiting_share_ = took > 0 ? waited / took : 0;
+  return absl::OkStatus();
+}
+
+void JobLosses::JudgeStep(const std::vector<std::vector<RecordedStep>>& recorded, size_t at) {
+  Row& row = block_[at];
   const auto times = static_cast<double>(every_);
   std::vector<HostLosses::TaskStep> tasks;
-  for (size_t row = 0; row < block_.size(); ++row) {
-    tasks.clear();
-    for (size_t i = 0; i < workers_.size(); ++i) {
-      HostLosses::TaskStep task = {.host = workers_[i].host};
-      if (OwnWorkOf(recorded[i][row], &task.own)) tasks.push_back(task);
-    }
-    lost_seconds_ +=
-        losses_.AddStep(tasks, block_[row].steps * times, block_[row].most_seconds * times);
+  std::optional<double> reference;
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    HostLosses::TaskStep task = {.host = workers_[i].host};
+    if (!OwnWorkOf(recorded[i][at], &task.own)) continue;
+    tasks.push_back(task);
+    if (workers_[i].is_reference) reference = task.own.total;
   }
-  block_.clear();
-  row_of_step_.clear();
-  return absl::OkStatus();
+  const HostLosses::StepLoss loss =
+      losses_.AddStep(tasks, row.steps * times, row.most_seconds * times);
+  lost_seconds_ += loss.seconds;
+  if (!reference.has_value()) return;
+  // By as much as its own work is above the median it does not wait itself.
+  const double late = std::max(0.0, *reference - loss.median_seconds) * row.steps;
+  row.waiting_seconds = std::max(0.0, loss.seconds / times - late);
 }
 
 absl::Status JobLosses::ReadWorker(const Worker& worker,
@@ -157,11 +200,18 @@ absl::Status JobLosses::ReadWorker(const Worker& worker,
     std::vector<std::unique_ptr<storage::SeriesReader>> readers;
     readers.push_back(view_->Read(series, options));
     SampleCursor cursor(std::move(readers), factors_.at(series->metric->name));
+    std::vector<double> own(block_.size(), kAbsent);
+    const bool sums = summed_.contains(series->metric->name);
     for (;;) {
       TACHO_RETURN_IF_ERROR(cursor.Next());
       if (cursor.at_end()) break;
       const auto row = row_of_step_.find(cursor.sample().step);
-      if (row != row_of_step_.end()) (*recorded)[row->second].*field = cursor.sample().value;
+      if (row != row_of_step_.end()) own[row->second] = cursor.sample().value;
+    }
+    for (size_t at = 0; at < own.size(); ++at) {
+      if (std::isnan(own[at])) continue;
+      double& value = (*recorded)[at].*field;
+      value = std::isnan(value) || !sums ? own[at] : value + own[at];
     }
   }
   return absl::OkStatus();

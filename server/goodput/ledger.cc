@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array<absl::string_view, kGoodputBuckets> kBucketNames = {
     "productive_step", "initializing", "compiling", "restoring", "data_wait", "checkpoint",
-    "evaluation",      "wasted",       "stalled",   "down",      "other",
+    "evaluation",      "wasted",       "stalled",   "down",      "other",     "waiting_for_others",
 };
 
 // A moment goes to the first phase that covers it.
@@ -236,6 +236,21 @@ void LedgerMaker::Sample(const StepRow& row, double seconds, bool continues) {
   if (samples_.size() > kMaxStepSamples) samples_.pop_front();
 }
 
+void LedgerMaker::CountTokens(const StepRow& row, bool continues) {
+  if (!continues) counted_.reset();
+  if (!std::isfinite(row.tokens) || row.tokens < 0) return;
+  if (counted_.has_value() && row.tokens >= counted_->tokens && row.step > counted_->step) {
+    tokens_grown_ += row.tokens - counted_->tokens;
+    token_steps_ += static_cast<double>(row.step) - static_cast<double>(counted_->step);
+  }
+  counted_ = StepSample{.time_ns = row.time_ns, .step = row.step, .tokens = row.tokens};
+}
+
+std::optional<double> LedgerMaker::tokens_per_step() const {
+  if (token_steps_ <= 0 || tokens_grown_ <= 0) return std::nullopt;
+  return tokens_grown_ / token_steps_;
+}
+
 void LedgerMaker::LaySpans(const Amounts& before, std::optional<StepBounds> steps) {
   if (options_.max_spans == 0) return;
   Amounts amounts = of_spans_.back().ns;
@@ -295,6 +310,7 @@ void LedgerMaker::AddStep(const StepRow& row) {
     take(GoodputBucket::kEvaluation, row.eval_seconds);
     const int64_t paused = Sum(amounts);
     take(GoodputBucket::kDataWait, row.data_wait_seconds * static_cast<double>(steps));
+    take(GoodputBucket::kWaitingForOthers, row.waiting_seconds);
     const int64_t stepping = time_ns - at_ns_ - paused;
     const int64_t each = stepping / std::max<int64_t>(1, steps);
     if (std::isnan(seconds) && covered == 0) seconds = static_cast<double>(each) / 1e9;
@@ -309,6 +325,7 @@ void LedgerMaker::AddStep(const StepRow& row) {
   }
   for (size_t i = 0; i < kGoodputBuckets; ++i) ledger.ns[i] += amounts[i];
   Sample(row, seconds, has_step_ && !falls_back);
+  CountTokens(row, has_step_ && !falls_back);
   const bool rises = has_step_ && row.step > last_step_;
   LaySpans(before, StepBounds{rises ? last_step_ + 1 : row.step, row.step});
   at_ns_ = time_ns;

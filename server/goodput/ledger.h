@@ -15,7 +15,9 @@
 //      the steps and counts as nothing there. A later time without a row that it covers, of more
 //      than twice the expected, it held up: all beyond the expected is the phase's. So a row that
 //      is written just after its step's checkpoint began makes no difference.
-//   2. The rows' phase metrics: checkpoint, evaluation, data wait, in this order.
+//   2. The rows' phase metrics: checkpoint, evaluation, data wait, in this order; then what the
+//   task
+//      waited for slower hosts (job_losses.h).
 //   3. Stalls: if more than max(60 s, 5 x expected) is left, all beyond the expected is stalled.
 //      Expected is the median of the newest 64 steps before, times the number of steps. While fewer
 //      than 5 steps are known, the limit is 10 min.
@@ -51,6 +53,8 @@ struct StepRow {
   double checkpoint_seconds = kAbsent;
   double eval_seconds = kAbsent;
   double tokens = kAbsent;  // A counter.
+  // For slower hosts, in all steps of the row.
+  double waiting_seconds = kAbsent;
 };
 
 struct AttemptFacts {
@@ -157,6 +161,9 @@ class LedgerMaker {
   // The newest span with steps; nullopt: no steps.
   std::optional<size_t> stepping_span() const { return stepping_span_; }
   const std::deque<StepSample>& samples() const { return samples_; }
+  // Growth of the counter of tokens by the steps that it grew in, repeated ones included; nullopt:
+  // no growth was seen. A counter that began anew in an attempt counts from there.
+  std::optional<double> tokens_per_step() const;
 
  private:
   using Amounts = BucketAmounts;
@@ -182,6 +189,7 @@ class LedgerMaker {
   int64_t Expected(int64_t steps) const;
   void Remember(int64_t step_ns);
   void Sample(const StepRow& row, double seconds, bool continues);
+  void CountTokens(const StepRow& row, bool continues);
 
   const std::vector<AttemptFacts>& attempts_;
   std::vector<AttemptSpan> spans_;
@@ -192,6 +200,8 @@ class LedgerMaker {
   Ledger total_;
   std::optional<size_t> stepping_span_;
   std::deque<StepSample> samples_;
+  double tokens_grown_ = 0;
+  double token_steps_ = 0;
   LedgerSpans bucket_spans_;
 
   // State of the span that is being filled.
@@ -200,9 +210,10 @@ class LedgerMaker {
   size_t next_phase_ = 0;
   bool has_step_ = false;
   int64_t last_step_ = 0;
-  std::deque<int64_t> known_;       // ns of the newest steps.
-  std::vector<BucketSpan> placed_;  // By the last TakePhases().
-  std::vector<size_t> carried_;     // Phases that went on past a row, by index.
+  std::optional<StepSample> counted_;  // The newest row with tokens, since the last rewind.
+  std::deque<int64_t> known_;          // ns of the newest steps.
+  std::vector<BucketSpan> placed_;     // By the last TakePhases().
+  std::vector<size_t> carried_;        // Phases that went on past a row, by index.
 
   size_t segments_ = 0;              // Begun so far.
   std::optional<int64_t> max_step_;  // The highest step of all spans.

@@ -12,12 +12,11 @@ namespace tacho::server::goodput {
 namespace {
 
 // The order in which amounts without a place are laid out.
-constexpr GoodputBucket kLaidOut[] = {GoodputBucket::kInitializing, GoodputBucket::kCompiling,
-                                      GoodputBucket::kRestoring,    GoodputBucket::kCheckpoint,
-                                      GoodputBucket::kEvaluation,   GoodputBucket::kDataWait,
-                                      GoodputBucket::kWasted,       GoodputBucket::kProductiveStep,
-                                      GoodputBucket::kStalled,      GoodputBucket::kOther,
-                                      GoodputBucket::kDown};
+constexpr GoodputBucket kLaidOut[] = {
+    GoodputBucket::kInitializing, GoodputBucket::kCompiling,      GoodputBucket::kRestoring,
+    GoodputBucket::kCheckpoint,   GoodputBucket::kEvaluation,     GoodputBucket::kDataWait,
+    GoodputBucket::kWasted,       GoodputBucket::kProductiveStep, GoodputBucket::kWaitingForOthers,
+    GoodputBucket::kStalled,      GoodputBucket::kOther,          GoodputBucket::kDown};
 static_assert(std::size(kLaidOut) == kGoodputBuckets);
 
 bool HasSteps(GoodputBucket bucket) {

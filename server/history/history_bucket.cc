@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "proto/base/host_name.h"
 #include "proto/base/status_macros.h"
+#include "server/history/bucket_config.h"
 #include "server/metrics/metric_families.h"
 
 namespace tacho::server::history {
@@ -17,21 +18,13 @@ namespace {
 const prometheus::Histogram::BucketBoundaries kSeconds = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
                                                           0.5,   1,    2.5,   5,    10,  30};
 
-storage::BucketOptions OptionsOf(const config::v1::Collector::Bucket& config) {
-  storage::BucketOptions options;
-  options.url = config.url();
-  options.endpoint = config.endpoint();
-  options.region = config.region();
-  options.path_style = config.path_style();
-  options.credentials = config.credentials();
-  options.ca_file = config.ca_file();
-  options.timeout = absl::Nanoseconds(config.timeout());
-  return options;
-}
-
 std::string CachePathOf(const config::v1::Collector& config) {
   const std::string& path = config.bucket().cache_path();
   return path.empty() ? absl::StrCat(config.storage().path(), "/bucket-cache") : path;
+}
+
+bool AsksForSharedAcks(const config::v1::Collector& config) {
+  return config.cluster().ack() == "shared";
 }
 
 absl::Status WithKey(const char* key, const absl::Status& status) {
@@ -55,8 +48,9 @@ absl::StatusOr<std::unique_ptr<HistoryBucket>> HistoryBucket::Open(Options optio
   std::unique_ptr<HistoryBucket> made(new HistoryBucket(std::move(options)));
   const auto& config = made->options_.config;
   storage::ProvenBucket::Options proven;
-  proven.bucket = OptionsOf(config.bucket());
+  proven.bucket = BucketOptionsOf(config.bucket());
   proven.bucket.on_request = [self = made.get()](const auto& request) { self->Count(request); };
+  proven.to_share = AsksForSharedAcks(config);
   proven.on_report = [self = made.get()](const auto& report) { self->Report(report); };
   auto bucket = storage::ProvenBucket::Open(std::move(proven));
   if (!bucket.ok()) return WithKey("bucket", bucket.status());
@@ -73,13 +67,32 @@ absl::StatusOr<std::unique_ptr<HistoryBucket>> HistoryBucket::Open(Options optio
   return made;
 }
 
+absl::Status HistoryBucket::Check(const config::v1::Collector& config) {
+  if (config.bucket().url().empty()) {
+    if (!AsksForSharedAcks(config)) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "cluster.ack: shared needs a bucket: set bucket.url, or cluster.ack: local");
+  }
+  const auto bucket = storage::ProvenBucket::Open({.bucket = BucketOptionsOf(config.bucket())});
+  return bucket.ok() ? absl::OkStatus() : WithKey("bucket", bucket.status());
+}
+
 storage::HistoryOptions HistoryBucket::history() {
   storage::HistoryOptions history;
   history.bucket = bucket_.get();
   history.pieces = pieces_.get();
   history.owner = SystemHostName();
+  history.shard = options_.shard;
+  history.shards = options_.shards;
   history.local_retention = absl::Nanoseconds(options_.config.storage().local_retention());
   return history;
+}
+
+storage::SharedOptions HistoryBucket::shared() const {
+  const auto& cluster = options_.config.cluster();
+  return {.on = AsksForSharedAcks(options_.config),
+          .interval = absl::Nanoseconds(cluster.ack_interval()),
+          .max_unshipped_bytes = cluster.max_unshipped_bytes()};
 }
 
 void HistoryBucket::Count(const storage::FinishedRequest& request) {
@@ -94,7 +107,14 @@ void HistoryBucket::Count(const storage::FinishedRequest& request) {
 
 void HistoryBucket::Report(const storage::ProbeReport& report) {
   const std::string& url = options_.config.bucket().url();
-  if (report.fit_for_history) {
+  if (AsksForSharedAcks(options_.config)) {
+    if (report.fit_to_share) {
+      options_.log.Info("the bucket keeps its promises", {{"url", url}});
+    } else {
+      options_.log.Error("the bucket is not fit for cluster.ack: shared",
+                         {{"url", url}, {"why", report.verdict}});
+    }
+  } else if (report.fit_for_history) {
     options_.log.Info("the bucket can keep history", {{"url", url}});
   } else {
     options_.log.Error("the bucket cannot keep history", {{"url", url}, {"why", report.verdict}});
@@ -114,6 +134,19 @@ std::vector<prometheus::MetricFamily> HistoryBucket::Families(const storage::Sto
   add("tacho_bucket_cache_bytes", cache.bytes);
   add("tacho_bucket_days", history.days);
   add("tacho_bucket_failing", history.status.ok() ? 0 : 1);
+  const storage::SharedState shared = store.Shared();
+  if (!shared.on) return families;
+  const auto line = [&](metrics::Metric metric, double value) {
+    families.push_back(metrics::EmptyFamily(metric));
+    metrics::AddLine({{"shard", absl::StrCat(options_.shard)}}, value, &families.back());
+  };
+  line("tacho_shard_unshipped_bytes", static_cast<double>(shared.unshipped_bytes));
+  line("tacho_shard_unshipped_seconds", absl::ToDoubleSeconds(shared.unshipped_for));
+  line("tacho_shard_epoch", static_cast<double>(shared.epoch));
+  line("tacho_shard_fenced", shared.fenced ? 1 : 0);
+  line("tacho_shard_commits_total", static_cast<double>(shared.commits));
+  line("tacho_shard_failed_commits_total", static_cast<double>(shared.failed_commits));
+  line("tacho_shard_restore_seconds", absl::ToDoubleSeconds(shared.restore));
   return families;
 }
 

@@ -26,7 +26,10 @@ namespace tacho::server::history {
 class HistoryBucket {
  public:
   struct Options {
-    config::v1::Collector config;              // Durations in ns. bucket.url is not empty.
+    config::v1::Collector config;  // Durations in ns. bucket.url is not empty.
+    // Which of the shards in the bucket is this collector's, and how many there are.
+    uint32_t shard = 0;
+    uint32_t shards = 1;
     prometheus::Registry* registry = nullptr;  // Not owned; must outlive this.
     log::Log log;
   };
@@ -38,9 +41,16 @@ class HistoryBucket {
   HistoryBucket(const HistoryBucket&) = delete;
   HistoryBucket& operator=(const HistoryBucket&) = delete;
 
-  storage::HistoryOptions history();
+  // What of the configuration can be wrong without a look at the bucket or the disk.
+  //   INVALID_ARGUMENT  as Open(), or `cluster` asks for a bucket and there is none.
+  static absl::Status Check(const config::v1::Collector& config);
 
-  // For the metrics page: the cache's figures, and whether days reach the bucket.
+  storage::HistoryOptions history();
+  // Without its callback.
+  storage::SharedOptions shared() const;
+
+  // For the metrics page: the cache's figures, whether days reach the bucket, and what waits for
+  // it.
   std::vector<prometheus::MetricFamily> Families(const storage::Store& store) const;
 
  private:

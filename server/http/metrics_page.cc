@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "proto/base/check.h"
 #include "proto/base/clock.h"
 #include "server/aggregate/parallel.h"
@@ -23,14 +24,13 @@ void Append(Families families, Families* all) {
 }
 
 // Every family that has the label, whoever made it.
-void LeaveOutJobs(const security::Rights& rights, Families* all) {
-  if (rights.SeesEveryJob()) return;
+void LeaveOutJobs(absl::FunctionRef<bool(absl::string_view job)> is_shown, Families* all) {
   absl::flat_hash_map<std::string, bool> visible;
   const auto is_hidden = [&](const prometheus::ClientMetric& metric) {
     for (const auto& label : metric.label) {
       if (label.name != "job") continue;
       const auto [seen, is_new] = visible.try_emplace(label.value, false);
-      if (is_new) seen->second = rights.MayTouch(label.value);
+      if (is_new) seen->second = is_shown(label.value);
       return !seen->second;
     }
     return false;
@@ -96,6 +96,10 @@ absl::StatusOr<std::function<void()>> MetricsPage::Prepare(const config::v1::Col
   };
 }
 
+bool MetricsPage::Shows(absl::string_view job, const security::Rights& rights) const {
+  return rights.MayTouch(job) && (options_.shows == nullptr || options_.shows(job));
+}
+
 std::string MetricsPage::RenderOthers(const security::Rights& rights, size_t max_lines) const {
   Families all;
   if (options_.registry != nullptr) Append(options_.registry->Collect(), &all);
@@ -106,7 +110,8 @@ std::string MetricsPage::RenderOthers(const security::Rights& rights, size_t max
   Append(LogFamilies(options_.log.counts()), &all);
   all.push_back(BuildInfo());
   for (const auto& other : options_.others) Append(other(max_lines), &all);
-  LeaveOutJobs(rights, &all);
+  const bool shows_all = rights.SeesEveryJob() && options_.shows == nullptr;
+  if (!shows_all) LeaveOutJobs([&](absl::string_view job) { return Shows(job, rights); }, &all);
   std::string text;
   AppendFamilies(all, &text);
   return text;
@@ -123,7 +128,7 @@ std::string MetricsPage::Render(const security::Rights& rights) const {
     }
     aggregator_.Scrape(
         {options_.now(), absl::Nanoseconds(limits.staleness()), limits.max_series()},
-        [&](absl::string_view job) { return rights.MayTouch(job); }, &page);
+        [&](absl::string_view job) { return Shows(job, rights); }, &page);
   };
   aggregate::ParallelFor(2, aggregate::ScrapeThreads(), part);
   page += others;

@@ -32,6 +32,8 @@ struct MetricsPageOptions {
   log::Log log;                                    // Its lines are counted.
   const Readiness* readiness = nullptr;            // Not owned; shown if it is given.
   std::string storage_path;  // The free room there is shown. Empty: it is not.
+  // Leaves the lines of jobs out; null: none.
+  std::function<bool(absl::string_view job)> shows;
   // Families of other parts, asked at each scrape; each may return so many lines.
   std::vector<std::function<std::vector<prometheus::MetricFamily>(size_t max_lines)>> others;
 };
@@ -50,6 +52,7 @@ class MetricsPage final : public process::Reloadable {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  bool Shows(absl::string_view job, const security::Rights& rights) const;
   // All but the aggregates.
   std::string RenderOthers(const security::Rights& rights, size_t max_lines) const;
   config::v1::Collector::Metrics limits() const ABSL_LOCKS_EXCLUDED(mutex_);

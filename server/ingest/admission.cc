@@ -117,6 +117,48 @@ absl::Status Admission::CheckRights(absl::Status checked) const {
   return checked.ok() ? checked : Refuse(Refusal::kRights, std::move(checked));
 }
 
+absl::Status Admission::CheckShard(const v1::Hello& untrusted) const {
+  const auto refuse = [this](absl::string_view problem, absl::string_view remedy) {
+    return Refuse(Refusal::kShard, errors::ErrorOf(errors::Failure::kMisdirected,
+                                                   absl::StrCat(problem, ": ", remedy)));
+  };
+  const cluster::Membership* const membership = options_.membership;
+  const uint32_t told = std::max<uint32_t>(untrusted.shards(), 1);
+  if (membership == nullptr || !membership->is_cluster()) {
+    if (told == 1) return absl::OkStatus();
+    return refuse(absl::StrCat("hello.shards: the sender knows a cluster of ", told,
+                               " collectors, and this collector is in none"),
+                  "give this collector the sender's list as cluster.members, or remove that list "
+                  "at the sender");
+  }
+  const std::string own = membership->NameOf(membership->own());
+  if (told == 1) {
+    return refuse(
+        absl::StrCat("hello.shards: this collector is ", own, ", and the sender knows no cluster"),
+        "give the sender all members: collector.members of an agent is "
+        "cluster.members of the collectors");
+  }
+  if (told != membership->shards()) {
+    return refuse(absl::StrCat("hello.shards: this collector is ", own,
+                               ", and the sender knows a cluster of ", told, " collectors"),
+                  "give both the same list of members");
+  }
+  if (untrusted.shard() != membership->own()) {
+    return refuse(absl::StrCat("hello.shard: this collector is ", own,
+                               ", and the sender takes it for shard ", untrusted.shard()),
+                  "give both the same list of members, in the same order");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Admission::CheckShard(const std::string& job, absl::string_view field) const {
+  if (options_.membership == nullptr) return absl::OkStatus();
+  const absl::Status keeps = options_.membership->CheckKeeps(job);
+  if (keeps.ok()) return keeps;
+  return Refuse(Refusal::kShard, errors::ErrorOf(errors::Failure::kMisdirected,
+                                                 absl::StrCat(field, ": ", keeps.message())));
+}
+
 absl::Status Admission::CheckSequence(absl::string_view field, uint64_t sequence) const {
   if (sequence >= 1 && sequence <= kMaxSequence) return absl::OkStatus();
   return RefuseField(Refusal::kSequence, field,

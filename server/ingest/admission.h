@@ -14,12 +14,14 @@
 //   7 times      before 1970                                INVALID_ARGUMENT
 //   8 rights     agent_id and jobs are the caller's; an     PERMISSION_DENIED
 //                agent_id is whose it was first
+//   9 shard      this collector of the cluster is meant,    FAILED_PRECONDITION
+//                and keeps the job
 //
 // A refusal ends the stream. All else refuses samples, never messages, and is reported in acks:
 //
-//   9 names      columns of series whose names, labels or texts break a rule are dropped
-//  10 limits     columns of series that the store refused are dropped, or folded into others
-//  11 window     rows ahead of our clock or older than the retention are dropped; but while that
+//  10 names      columns of series whose names, labels or texts break a rule are dropped
+//  11 limits     columns of series that the store refused are dropped, or folded into others
+//  12 window     rows ahead of our clock or older than the retention are dropped; but while that
 //                clock is in doubt, the first of them ends the stream  UNAVAILABLE
 //
 // Bytes of a message are bounded before all this: by gRPC, and by RefuseSize() where a reload has
@@ -33,6 +35,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/cluster/membership.h"
 #include "server/ingest/ingest_limits.h"
 #include "server/ingest/ingest_metrics.h"
 #include "server/ingest/layouts.h"
@@ -48,6 +51,8 @@ struct AdmissionOptions {
   absl::Duration retention = absl::ZeroDuration();  // Older rows are dropped. Zero keeps all.
   std::function<absl::Time()> now = absl::Now;
   IngestMetrics* metrics = nullptr;  // Not owned; must outlive this.
+  // Not owned; must outlive this. Null: this collector keeps every job.
+  const cluster::Membership* membership = nullptr;
 };
 
 // Thread-safe.
@@ -83,11 +88,16 @@ class Admission {
   // Step 8: `checked` as Rights gave it, counted.
   absl::Status CheckRights(absl::Status checked) const;
 
-  // The part that may be stored now (step 11).
+  // Step 9: whether a stream is meant for this collector, and whether it keeps a job.
+  absl::Status CheckShard(const v1::Hello& untrusted) const;
+  absl::Status CheckShard(const std::string& job, absl::string_view field) const;
+
+  // The part that may be stored now (step 12).
   TimeWindow Window() const;
 
   const IngestLimits& limits() const { return *options_.limits; }
   absl::Duration retention() const { return options_.retention; }
+  const cluster::Membership* membership() const { return options_.membership; }
 
  private:
   absl::Status Refuse(Refusal reason, absl::Status status) const;

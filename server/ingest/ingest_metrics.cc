@@ -12,9 +12,9 @@ namespace {
 using metrics::CounterFamily;
 using metrics::NewCounter;
 
-constexpr const char* kRefusalNames[] = {"encoding", "draining",  "no_hello", "repeated",
-                                         "unknown",  "too_large", "text",     "sequence",
-                                         "layout",   "shape",     "time",     "rights"};
+constexpr const char* kRefusalNames[] = {"encoding",  "draining", "no_hello", "repeated", "unknown",
+                                         "too_large", "text",     "sequence", "layout",   "shape",
+                                         "time",      "rights",   "shard"};
 static_assert(std::size(kRefusalNames) == static_cast<size_t>(Refusal::kCount_));
 
 // In the order of edge::Quotas::Limit.
@@ -72,10 +72,11 @@ IngestMetrics::IngestMetrics(prometheus::Registry* registry)
     const auto value = static_cast<v1::Reject::Reason>(reason);
     rejects_[value] = &rejects.Add({{"reason", RejectReasonName(value)}});
   }
+  misdirected_ = &rejects.Add({{"reason", "shard"}});
 }
 
 uint64_t IngestMetrics::samples_rejected() const {
-  double samples = 0;
+  double samples = misdirected_->Value();
   for (const auto& [reason, counter] : rejects_) samples += counter->Value();
   return static_cast<uint64_t>(samples);
 }

@@ -34,6 +34,7 @@ enum class Refusal {
   kShape,     // Times, steps and values do not fit together.
   kTime,      // A time before 1970.
   kRights,    // A job or agent_id that the caller may not write.
+  kShard,     // For another collector of the cluster.
   kCount_,
 };
 
@@ -61,6 +62,8 @@ class IngestMetrics {
   void QueueWasFull() { queue_full_->Increment(); }
   void BatchAdmitted(uint64_t rows, uint64_t samples);
   void SamplesRejected(v1::Reject::Reason reason, uint64_t samples);
+  // Of jobs that other collectors of the cluster keep: samples or events of other tools.
+  void Misdirected(uint64_t samples) { misdirected_->Increment(static_cast<double>(samples)); }
   uint64_t samples_rejected() const;  // For whatever reason.
   void SamplesFolded(uint64_t samples) { folded_.Increment(static_cast<double>(samples)); }
   // An agent reported sequences that will never come, and the rows in them if it knew.
@@ -108,6 +111,7 @@ class IngestMetrics {
   prometheus::Counter* waits_[kLimits];
   prometheus::Counter* queue_full_;
   std::map<v1::Reject::Reason, prometheus::Counter*> rejects_;
+  prometheus::Counter* misdirected_;
 };
 
 }  // namespace tacho::server::ingest

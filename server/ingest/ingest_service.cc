@@ -13,7 +13,7 @@ IngestService::IngestService(IngestServiceOptions options)
     : access_(options.access),
       metrics_(options.registry),
       limits_(options.limits, options.log),
-      admission_({&limits_, options.retention, options.now, &metrics_}),
+      admission_({&limits_, options.retention, options.now, &metrics_, options.membership}),
       connections_(options.connections),
       pacer_(options.ack_tick) {
   context_.session = {options.store,

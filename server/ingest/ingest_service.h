@@ -52,6 +52,8 @@ struct IngestServiceOptions {
   log::Log log;
   // Not owned. Null lets everybody write everything.
   const security::AccessControl* access = nullptr;
+  // Not owned. Null: this collector keeps every job.
+  const cluster::Membership* membership = nullptr;
 };
 
 // Thread-safe. To be destroyed after the gRPC server has shut down and the store is closed: the

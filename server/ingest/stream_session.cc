@@ -52,6 +52,10 @@ const char* WhyMissing(const storage::SequenceSet& durable) {
              : "acknowledged by this collector, whose store has lost it since";
 }
 
+// An acknowledgement that waits for the bucket takes a second: an agent's usual 32 messages would
+// be 32 a second.
+constexpr uint32_t kBacklogMessagesWithBucket = 1024;
+
 absl::Status RegistrationFailure(const absl::Status& status) {
   if (absl::IsInvalidArgument(status))
     return errors::InvalidFieldError("layout.series", status.message());
@@ -148,6 +152,8 @@ absl::StatusOr<std::optional<v1::Welcome>> StreamSession::HandleOther(
 
 absl::StatusOr<v1::Welcome> StreamSession::HandleHello(const v1::Hello& untrusted) {
   TACHO_RETURN_IF_ERROR(context_.admission->CheckHello(untrusted));
+  // Before the agent's id is claimed for whoever is here by mistake.
+  TACHO_RETURN_IF_ERROR(context_.admission->CheckShard(untrusted));
   TACHO_RETURN_IF_ERROR(context_.admission->CheckRights(ClaimAgentId(untrusted.agent_id())));
   TACHO_RETURN_IF_ERROR(
       context_.agents->Claim(untrusted.agent_id(), {.generation = untrusted.spool_generation(),
@@ -191,6 +197,9 @@ absl::StatusOr<v1::Welcome> StreamSession::HandleHello(const v1::Hello& untruste
   welcome.mutable_limits()->set_max_rows_per_batch(limits.max_rows_per_batch());
   welcome.mutable_limits()->set_max_layouts(limits.max_layouts_per_stream());
   welcome.mutable_limits()->set_max_series_per_layout(limits.max_series_per_layout());
+  if (context_.quotas->waits_for_bucket()) {
+    welcome.mutable_limits()->set_max_backlog_messages(kBacklogMessagesWithBucket);
+  }
   welcome.set_clock_unix_ns(absl::ToUnixNanos(now));
   welcome.set_echo_unix_ns(untrusted.clock_unix_ns());
   welcome.set_version(context_.version);
@@ -284,7 +293,8 @@ absl::Status StreamSession::CheckClock() const {
 }
 
 absl::Status StreamSession::CheckJob(const std::string& job, absl::string_view field) const {
-  return context_.admission->CheckRights(rights_->CheckJob(job, field));
+  TACHO_RETURN_IF_ERROR(context_.admission->CheckRights(rights_->CheckJob(job, field)));
+  return context_.admission->CheckShard(job, field);
 }
 
 void StreamSession::NoteHost(const std::string& host) {
@@ -303,7 +313,10 @@ absl::Status StreamSession::HandleLayout(const v1::Layout& untrusted) {
   TACHO_CHECK(columns_ >= before);
   const uint64_t others = columns_ - before;
   TACHO_ASSIGN_OR_RETURN(auto admitted, context_.admission->AdmitLayout(untrusted, others));
-  TACHO_RETURN_IF_ERROR(CheckJob(untrusted.source().job(), "layout.source.job"));
+  constexpr absl::string_view kField = "layout.source.job";
+  const std::string& named = untrusted.source().job();
+  TACHO_RETURN_IF_ERROR(context_.admission->CheckRights(rights_->CheckJob(named, kField)));
+  if (!untrusted.copy()) TACHO_RETURN_IF_ERROR(context_.admission->CheckShard(named, kField));
   NoteHost(untrusted.source().host());
   storage::Registration registration;
   if (!admitted.definition.series.empty()) {

@@ -66,8 +66,12 @@ void Doors::Stop() {
 }
 
 void Doors::Register(grpc::ServerBuilder* builder) {
-  if (otlp_ != nullptr) builder->RegisterService(otlp_.get());
-  if (otlp_logs_ != nullptr) builder->RegisterService(otlp_logs_.get());
+  if (otlp_ != nullptr) builder->RegisterService(otlp_->calls());
+  if (otlp_logs_ != nullptr) builder->RegisterService(otlp_logs_->calls());
+}
+
+std::vector<absl::string_view> Doors::MethodsThatUnpack() {
+  return {OtlpDoor::kMethod, OtlpLogsDoor::kMethod};
 }
 
 void Doors::AddRoutes(std::vector<http::Route>* routes) {

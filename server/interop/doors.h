@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "grpcpp/server_builder.h"
 #include "server/http/http_guard.h"
 #include "server/http/http_router.h"
@@ -29,6 +30,8 @@ class Doors {
 
   Intake* intake() { return intake_.get(); }
   void Register(grpc::ServerBuilder* builder);
+  // The methods over gRPC whose messages may be gzip.
+  static std::vector<absl::string_view> MethodsThatUnpack();
   void AddRoutes(std::vector<http::Route>* routes);
   // Call it after the servers have stopped and before the store closes. May be called again.
   void Stop();

@@ -24,6 +24,7 @@ constexpr char kPingPath[] = "/ping";
 absl::string_view CodeOf(int status) {
   switch (status) {
     case 400:
+    case 421:
       return "invalid";
     case 401:
       return "unauthorized";

@@ -72,7 +72,8 @@ class Intake final : public process::Reloadable {
                                                         IntakeOptions options);
 
   // For a door, before it unpacks a request, which may take much memory.
-  //   UNAVAILABLE  the collector drains, or its memory is short.
+  //   UNAVAILABLE  the collector drains, its memory is short, or the bucket, for which
+  //                acknowledgements wait, does not answer.
   absl::Status CheckOpen() const;
   // Stores a request of `sender`, for which `rights` are asked. `done` is called once: perhaps
   // before this returns, perhaps on the thread of the store's committer, so it must return soon.

@@ -41,6 +41,12 @@ class Intake::EventsRequest {
     TACHO_RETURN_IF_ERROR(intake_.CheckRates(bucket_.get(), nullptr));
     const auto mapping = intake_.mapping();
     for (const ForeignEvent& event : write_.events) TACHO_RETURN_IF_ERROR(Admit(*mapping, event));
+    if (elsewhere_ > 0) {
+      options_.metrics->Misdirected(elsewhere_);
+      if (events_.empty() && outcome_.refused == elsewhere_) {
+        return errors::ErrorOf(errors::Failure::kMisdirected, outcome_.refusal);
+      }
+    }
     if (jobs_.size() > kMaxJobsOfRequest) {
       return errors::ErrorOf(errors::Failure::kTooLarge,
                              absl::StrCat("the request has events of more than ", kMaxJobsOfRequest,
@@ -77,6 +83,12 @@ class Intake::EventsRequest {
   using First = absl::flat_hash_map<std::string, const Admitted*>;
 
   absl::Status Admit(const LabelMapping& mapping, const ForeignEvent& foreign);
+  // Whether another collector of the cluster keeps its job.
+  absl::Status CheckKeeps(const absl::StatusOr<storage::Event>& admitted) const {
+    const cluster::Membership* const membership = options_.admission->membership();
+    if (membership == nullptr || !admitted.ok()) return absl::OkStatus();
+    return membership->CheckKeeps(admitted->source.job);
+  }
   // Each returns whether the event is refused.
   bool RefuseTime(const storage::Event& event, bool future);
   bool RefuseJob(const storage::Event& event);
@@ -90,6 +102,7 @@ class Intake::EventsRequest {
   std::shared_ptr<edge::TokenBucket> bucket_;
   std::vector<Admitted> events_;
   std::set<std::string> jobs_;
+  uint64_t elsewhere_ = 0;  // Events of jobs that other collectors keep.
   WriteOutcome outcome_;
 };
 
@@ -108,6 +121,11 @@ absl::Status Intake::EventsRequest::Admit(const LabelMapping& mapping,
     event.mutable_source()->set_attempt(mapped->source.attempt);
     if (mapped->source.task.has_value()) event.mutable_source()->set_task(*mapped->source.task);
     auto admitted = options_.admission->AdmitEvent(event);
+    if (const absl::Status keeps = CheckKeeps(admitted); !keeps.ok()) {
+      ++elsewhere_;
+      Refused(keeps.message());
+      return absl::OkStatus();
+    }
     if (admitted.ok()) {
       jobs_.insert(admitted->source.job);
       events_.push_back({*std::move(admitted), ChargeOf(event)});

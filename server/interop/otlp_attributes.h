@@ -7,18 +7,17 @@
 
 #include "interop/otlp_common.pb.h"
 #include "interop/otlp_resource.pb.h"
+#include "server/interop/formats/otlp_values.h"
 #include "storage/model/series.h"
 
 namespace tacho::server::interop {
 
-// Numbers in decimal, bytes in base64, lists as [a,b] and {key=value}; "…" stands for what nests
-// too deep. Nothing is the empty text.
+// As OtlpValueText().
 std::string AttributeText(const opentelemetry::proto::common::v1::AnyValue& value);
 
 // Two names may become one, whose values are joined by ";" then, as OpenTelemetry's rules for
 // Prometheus have it (specification/compatibility/prometheus_and_openmetrics.md).
-void AddAttribute(const opentelemetry::proto::common::v1::KeyValue& attribute,
-                  storage::Labels* labels);
+void AddAttribute(const OtlpAttribute& attribute, storage::Labels* labels);
 
 // The attributes whose names are in `wanted` (`interop.otlp_resource_attributes`).
 storage::Labels WantedLabels(const opentelemetry::proto::resource::v1::Resource& resource,

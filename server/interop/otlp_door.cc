@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "proto/base/check.h"
-#include "server/errors/grpc_status.h"
 #include "server/interop/otlp_http.h"
 #include "server/interop/otlp_metrics.h"
 #include "server/metrics/metric_families.h"
@@ -20,6 +19,10 @@ OtlpDoor::OtlpDoor(OtlpOptions options)
       resource_attributes_(options_.config.otlp_resource_attributes().begin(),
                            options_.config.otlp_resource_attributes().end()),
       max_bytes_(MaxOtlpBytes(options_.config)),
+      calls_({kMethod, options_.guard, options_.intake, max_bytes_,
+              [this](absl::string_view bytes, const OtlpCaller& caller, OtlpDone done) {
+                Store(bytes, caller, std::move(done));
+              }}),
       deltas_(options_.config.max_series()),
       samples_(metrics::NewCounter(options_.registry, "tacho_interop_samples_total",
                                    {{"protocol", "otlp"}})),
@@ -36,41 +39,24 @@ std::vector<http::Route> OtlpDoor::Routes() {
 }
 
 void OtlpDoor::Handle(const http::HttpRequest& request, const http::ResponderPtr& responder) {
-  Request message;
-  const auto caller =
-      ReadOtlpRequest(options_.guard, *options_.intake, max_bytes_, request, responder, &message);
+  std::string bytes;
+  const auto caller = ReadOtlpRequest(options_.guard, *options_.intake, max_bytes_, request,
+                                      responder, Request::default_instance(), &bytes);
   if (!caller.has_value()) return;
-  Store(message, caller->sender, caller->rights,
-        [json = caller->json, responder](const absl::Status& status, const Response& response) {
+  Store(bytes, *caller,
+        [json = caller->json, responder](const absl::Status& status,
+                                         const google::protobuf::Message& response) {
           responder->Answer(OtlpAnswer(status, response, json));
         });
 }
 
-grpc::ServerUnaryReactor* OtlpDoor::Export(grpc::CallbackServerContext* context,
-                                           const Request* request, Response* response) {
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  const auto caller = AdmitOtlpCall(options_.guard, *options_.intake, *context);
-  if (!caller.ok()) {
-    reactor->Finish(errors::ToGrpcStatus(caller.status()));
-    return reactor;
-  }
-  Store(*request, caller->sender, caller->rights,
-        [reactor, response](const absl::Status& status, const Response& told) {
-          *response = told;
-          reactor->Finish(errors::ToGrpcStatus(status));
-        });
-  return reactor;
-}
-
-void OtlpDoor::Store(const Request& request, const std::string& sender,
-                     const security::RightsPtr& rights,
-                     std::function<void(const absl::Status&, const Response&)> done) {
+void OtlpDoor::Store(absl::string_view request, const OtlpCaller& caller, OtlpDone done) {
   auto read_or = ReadOtlpMetrics(request, resource_attributes_, &deltas_);
   if (!read_or.ok()) return done(read_or.status(), Response());
   const OtlpMetrics read = *std::move(read_or);
   exemplars_.Increment(static_cast<double>(read.write.exemplars));
   options_.intake->Write(
-      read.write, sender, rights,
+      read.write, caller.sender, caller.rights,
       [this, rejected = read.rejected, problem = read.problem, added = read.added,
        done = std::move(done)](const WriteOutcome& outcome) {
         if (!outcome.status.ok()) deltas_.TakeBack(added);

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "grpcpp/grpcpp.h"
-#include "interop/otlp_metrics_service.grpc.pb.h"
+#include "grpcpp/impl/service_type.h"
+#include "interop/otlp_metrics_service.pb.h"
 #include "prometheus/counter.h"
 #include "prometheus/registry.h"
 #include "server/http/http_guard.h"
@@ -21,6 +21,7 @@
 #include "server/http/responder.h"
 #include "server/interop/delta_sums.h"
 #include "server/interop/intake.h"
+#include "server/interop/otlp_calls.h"
 #include "server/security/access_control.h"
 #include "tacho/config/v1/interop.pb.h"
 
@@ -34,9 +35,10 @@ struct OtlpOptions {
 };
 
 // Thread-safe. Must outlive the servers and the store, which call it.
-class OtlpDoor final
-    : public opentelemetry::proto::collector::metrics::v1::MetricsService::CallbackService {
+class OtlpDoor final {
  public:
+  static constexpr char kMethod[] =
+      "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
   using Request = opentelemetry::proto::collector::metrics::v1::ExportMetricsServiceRequest;
   using Response = opentelemetry::proto::collector::metrics::v1::ExportMetricsServiceResponse;
 
@@ -46,17 +48,17 @@ class OtlpDoor final
   std::vector<http::Route> Routes();
   void Handle(const http::HttpRequest& request, const http::ResponderPtr& responder);
 
-  grpc::ServerUnaryReactor* Export(grpc::CallbackServerContext* context, const Request* request,
-                                   Response* response) override;
+  // Export over gRPC.
+  grpc::Service* calls() { return &calls_; }
 
  private:
   // Calls `done` once the request is durable or refused, as Intake::Write() does.
-  void Store(const Request& request, const std::string& sender, const security::RightsPtr& rights,
-             std::function<void(const absl::Status&, const Response&)> done);
+  void Store(absl::string_view request, const OtlpCaller& caller, OtlpDone done);
 
   const OtlpOptions options_;
   const std::vector<std::string> resource_attributes_;
-  const size_t max_bytes_;  // Of a request over HTTP, after decompression.
+  const size_t max_bytes_;  // Of a request over HTTP, or gzip over gRPC, when unpacked.
+  OtlpCalls calls_;
   DeltaSums deltas_;
   prometheus::Counter& samples_;
   prometheus::Counter& exemplars_;

@@ -10,6 +10,7 @@
 #include "proto/base/json_text.h"
 #include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
+#include "server/interop/arena_messages.h"
 #include "server/interop/formats/packed_body.h"
 #include "server/security/grpc_caller.h"
 
@@ -44,12 +45,8 @@ http::HttpResponse WriteMessage(const google::protobuf::Message& message, bool j
   return response;
 }
 
-absl::Status Parse(const std::string& body, bool json, google::protobuf::Message* message) {
-  const std::string no_message = absl::StrCat("the body is no ", message->GetDescriptor()->name());
-  if (!json) {
-    if (message->ParseFromString(body)) return absl::OkStatus();
-    return errors::ErrorOf(errors::Failure::kMalformed, absl::StrCat(no_message, " in protobuf"));
-  }
+absl::Status BytesOfJson(const std::string& body, const google::protobuf::Message& kind,
+                         std::string* bytes) {
   if (IsJsonNested(body, kMaxJsonLevels)) {
     return errors::ErrorOf(errors::Failure::kMalformed,
                            absl::StrCat("the body has more than ", kMaxJsonLevels,
@@ -57,10 +54,13 @@ absl::Status Parse(const std::string& body, bool json, google::protobuf::Message
   }
   google::protobuf::util::JsonParseOptions options;
   options.ignore_unknown_fields = true;
+  google::protobuf::Arena arena(RequestArena());
+  google::protobuf::Message* const message = kind.New(&arena);
   const auto parsed = google::protobuf::util::JsonStringToMessage(body, message, options);
-  if (parsed.ok()) return absl::OkStatus();
+  if (parsed.ok() && message->SerializeToString(bytes)) return absl::OkStatus();
   return errors::ErrorOf(errors::Failure::kMalformed,
-                         absl::StrCat(no_message, " in JSON: ", std::string(parsed.message())));
+                         absl::StrCat("the body is no ", message->GetDescriptor()->name(),
+                                      " in JSON: ", std::string(parsed.message())));
 }
 
 }  // namespace
@@ -76,6 +76,7 @@ http::Route OtlpRoute(
   route.path = std::move(path);
   route.methods = http::Methods::kPost;
   route.max_body = max_bytes;
+  route.takes_chunks = true;  // SDKs in JavaScript do not know the length when they begin.
   route.later = [handle = std::move(handle)](http::HttpRequest request,
                                              http::ResponderPtr responder) {
     handle(request, responder);
@@ -96,7 +97,8 @@ absl::StatusOr<OtlpCaller> AdmitOtlpCall(const http::HttpGuard& guard, const Int
 std::optional<OtlpCaller> ReadOtlpRequest(const http::HttpGuard& guard, const Intake& intake,
                                           size_t max_bytes, const http::HttpRequest& request,
                                           const http::ResponderPtr& responder,
-                                          google::protobuf::Message* message) {
+                                          const google::protobuf::Message& kind,
+                                          std::string* bytes) {
   const auto caller = http::AdmitRequest(guard, request, security::Role::kWrite);
   if (!caller.ok()) {
     responder->Answer(http::CallerRefusal(caller.status()));
@@ -111,16 +113,30 @@ std::optional<OtlpCaller> ReadOtlpRequest(const http::HttpGuard& guard, const In
   }
   absl::Status status = intake.CheckOpen();
   if (status.ok()) {
-    const auto body = UnpackEncoded(request.Header("content-encoding"), request.body, max_bytes);
-    status = body.ok() ? Parse(*body, json, message) : body.status();
+    auto body = UnpackEncoded(request.Header("content-encoding"), request.body, max_bytes);
+    if (!body.ok()) {
+      status = body.status();
+    } else if (json) {
+      status = BytesOfJson(*body, kind, bytes);
+    } else {
+      *bytes = *std::move(body);
+    }
   }
   if (!status.ok()) {
-    responder->Answer(OtlpAnswer(status, *message, json));
+    responder->Answer(OtlpAnswer(status, kind, json));
     return std::nullopt;
   }
   return OtlpCaller{.sender = SenderName("otlp", caller->rights(), request.credentials.peer),
                     .rights = caller->rights_ptr(),
                     .json = json};
+}
+
+absl::Status ParseOtlp(absl::string_view bytes, google::protobuf::Message* message) {
+  if (message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    return absl::OkStatus();
+  return errors::ErrorOf(
+      errors::Failure::kMalformed,
+      absl::StrCat("the body is no ", message->GetDescriptor()->name(), " in protobuf"));
 }
 
 http::HttpResponse OtlpAnswer(const absl::Status& status, const google::protobuf::Message& response,

@@ -43,12 +43,18 @@ http::Route OtlpRoute(
 absl::StatusOr<OtlpCaller> AdmitOtlpCall(const http::HttpGuard& guard, const Intake& intake,
                                          const grpc::CallbackServerContext& context);
 
-// Lets the caller of an HTTP request in and reads its body into `message`. nullopt: it is refused,
+// Lets the caller of an HTTP request in and unpacks its body into `bytes`: protobuf, also if it
+// came as JSON of a message as `kind`. Nobody has looked at protobuf yet. nullopt: it is refused,
 // and `responder` has the answer.
 std::optional<OtlpCaller> ReadOtlpRequest(const http::HttpGuard& guard, const Intake& intake,
                                           size_t max_bytes, const http::HttpRequest& request,
                                           const http::ResponderPtr& responder,
-                                          google::protobuf::Message* message);
+                                          const google::protobuf::Message& kind,
+                                          std::string* bytes);
+
+// Reads protobuf.
+//   INVALID_ARGUMENT (MALFORMED)  the bytes are no such message.
+absl::Status ParseOtlp(absl::string_view bytes, google::protobuf::Message* message);
 
 // The answer in the request's form: `response` if `status` is OK, else a google.rpc.Status
 // ("OTLP/HTTP Response", "Failures").

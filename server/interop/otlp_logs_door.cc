@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/check.h"
-#include "server/errors/grpc_status.h"
+#include "server/interop/arena_messages.h"
 #include "server/interop/otlp_http.h"
 #include "server/interop/otlp_logs.h"
 #include "server/metrics/metric_families.h"
@@ -21,6 +21,10 @@ OtlpLogsDoor::OtlpLogsDoor(OtlpLogsOptions options)
       resource_attributes_(options_.config.otlp_resource_attributes().begin(),
                            options_.config.otlp_resource_attributes().end()),
       max_bytes_(MaxOtlpBytes(options_.config)),
+      calls_({kMethod, options_.guard, options_.intake, max_bytes_,
+              [this](absl::string_view bytes, const OtlpCaller& caller, OtlpDone done) {
+                Store(bytes, caller, std::move(done));
+              }}),
       events_(metrics::NewCounter(options_.registry, "tacho_interop_events_total",
                                   {{"protocol", "otlp"}})),
       rejected_(metrics::NewCounter(options_.registry, "tacho_interop_log_records_rejected_total",
@@ -36,40 +40,28 @@ std::vector<http::Route> OtlpLogsDoor::Routes() {
 }
 
 void OtlpLogsDoor::Handle(const http::HttpRequest& request, const http::ResponderPtr& responder) {
-  Request message;
-  const auto caller =
-      ReadOtlpRequest(options_.guard, *options_.intake, max_bytes_, request, responder, &message);
+  std::string bytes;
+  const auto caller = ReadOtlpRequest(options_.guard, *options_.intake, max_bytes_, request,
+                                      responder, Request::default_instance(), &bytes);
   if (!caller.has_value()) return;
-  Store(message, caller->sender, caller->rights,
-        [json = caller->json, responder](const absl::Status& status, const Response& response) {
+  Store(bytes, *caller,
+        [json = caller->json, responder](const absl::Status& status,
+                                         const google::protobuf::Message& response) {
           responder->Answer(OtlpAnswer(status, response, json));
         });
 }
 
-grpc::ServerUnaryReactor* OtlpLogsDoor::Export(grpc::CallbackServerContext* context,
-                                               const Request* request, Response* response) {
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  const auto caller = AdmitOtlpCall(options_.guard, *options_.intake, *context);
-  if (!caller.ok()) {
-    reactor->Finish(errors::ToGrpcStatus(caller.status()));
-    return reactor;
+void OtlpLogsDoor::Store(absl::string_view bytes, const OtlpCaller& caller, OtlpDone done) {
+  google::protobuf::Arena arena(RequestArena());
+  auto* const request = google::protobuf::Arena::CreateMessage<Request>(&arena);
+  if (const absl::Status status = ParseOtlp(bytes, request); !status.ok()) {
+    return done(status, Response());
   }
-  Store(*request, caller->sender, caller->rights,
-        [reactor, response](const absl::Status& status, const Response& told) {
-          *response = told;
-          reactor->Finish(errors::ToGrpcStatus(status));
-        });
-  return reactor;
-}
-
-void OtlpLogsDoor::Store(const Request& request, const std::string& sender,
-                         const security::RightsPtr& rights,
-                         std::function<void(const absl::Status&, const Response&)> done) {
-  auto read_or = ReadOtlpLogs(request, resource_attributes_, absl::ToUnixNanos(options_.now()));
+  auto read_or = ReadOtlpLogs(*request, resource_attributes_, absl::ToUnixNanos(options_.now()));
   if (!read_or.ok()) return done(read_or.status(), Response());
   const OtlpLogs read = *std::move(read_or);
   options_.intake->WriteEvents(
-      read.events, sender, rights,
+      read.events, caller.sender, caller.rights,
       [this, rejected = read.rejected, problem = read.problem,
        done = std::move(done)](const WriteOutcome& outcome) {
         Response response;

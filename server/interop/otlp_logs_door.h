@@ -13,14 +13,15 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "grpcpp/grpcpp.h"
-#include "interop/otlp_logs_service.grpc.pb.h"
+#include "grpcpp/impl/service_type.h"
+#include "interop/otlp_logs_service.pb.h"
 #include "prometheus/counter.h"
 #include "prometheus/registry.h"
 #include "server/http/http_guard.h"
 #include "server/http/http_router.h"
 #include "server/http/responder.h"
 #include "server/interop/intake.h"
+#include "server/interop/otlp_calls.h"
 #include "server/security/rights.h"
 #include "tacho/config/v1/interop.pb.h"
 
@@ -35,9 +36,9 @@ struct OtlpLogsOptions {
 };
 
 // Thread-safe. Must outlive the servers and the store, which call it.
-class OtlpLogsDoor final
-    : public opentelemetry::proto::collector::logs::v1::LogsService::CallbackService {
+class OtlpLogsDoor final {
  public:
+  static constexpr char kMethod[] = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
   using Request = opentelemetry::proto::collector::logs::v1::ExportLogsServiceRequest;
   using Response = opentelemetry::proto::collector::logs::v1::ExportLogsServiceResponse;
 
@@ -47,17 +48,17 @@ class OtlpLogsDoor final
   std::vector<http::Route> Routes();
   void Handle(const http::HttpRequest& request, const http::ResponderPtr& responder);
 
-  grpc::ServerUnaryReactor* Export(grpc::CallbackServerContext* context, const Request* request,
-                                   Response* response) override;
+  // Export over gRPC.
+  grpc::Service* calls() { return &calls_; }
 
  private:
   // Calls `done` once the request is durable or refused, as Intake::WriteEvents() does.
-  void Store(const Request& request, const std::string& sender, const security::RightsPtr& rights,
-             std::function<void(const absl::Status&, const Response&)> done);
+  void Store(absl::string_view request, const OtlpCaller& caller, OtlpDone done);
 
   const OtlpLogsOptions options_;
   const std::vector<std::string> resource_attributes_;
-  const size_t max_bytes_;  // Of a request over HTTP, after decompression.
+  const size_t max_bytes_;  // Of a request over HTTP, or gzip over gRPC, when unpacked.
+  OtlpCalls calls_;
   prometheus::Counter& events_;
   prometheus::Counter& rejected_;
 };

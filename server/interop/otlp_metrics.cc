@@ -10,18 +10,20 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/stale_marker.h"
 #include "proto/base/status_macros.h"
+#include "server/errors/error_table.h"
 #include "server/interop/formats/label_mapping.h"
 #include "server/interop/formats/native_histogram.h"
+#include "server/interop/formats/otlp_points.h"
+#include "server/interop/formats/wire_reader.h"
 #include "server/interop/otlp_attributes.h"
 
 namespace tacho::server::interop {
 namespace {
 
-namespace common = opentelemetry::proto::common::v1;
-namespace otlp = opentelemetry::proto::metrics::v1;
-
 constexpr uint32_t kNoRecordedValue = 1;
-constexpr int kMaxAttributes = 128;  // Of a point.
+constexpr int kResourceLevel = 2;  // Request, ResourceMetrics.
+// Bytes of a key beside the metric's name and the point's labels, in most cases.
+constexpr size_t kMoreOfKey = 48;
 
 // One request.
 class Reader {
@@ -29,82 +31,111 @@ class Reader {
   Reader(const std::vector<std::string>& wanted, DeltaSums* deltas)
       : wanted_(wanted), deltas_(*deltas) {}
 
-  absl::Status Read(const otlp::ResourceMetrics& resource) {
-    resource_ = WantedLabels(resource.resource(), wanted_);
-    for (const auto& scope : resource.scope_metrics()) {
-      for (const auto& metric : scope.metrics()) {
-        Read(metric);
-        TACHO_RETURN_IF_ERROR(result_.write.CheckSize());
+  // A ResourceMetrics.
+  absl::Status Read(absl::string_view message) {
+    resource_.clear();
+    bool has_resource = false;
+    scopes_.clear();
+    WireReader in(message);
+    while (in.Next()) {
+      if (!in.is_bytes()) continue;
+      if (in.field() == 1) {
+        if (std::exchange(has_resource, true) || !ReadResource(in.bytes())) return Damaged();
+      } else if (in.field() == 2) {
+        scopes_.push_back(in.bytes());
       }
     }
+    if (in.broken()) return Damaged();
+    for (const absl::string_view scope : scopes_) TACHO_RETURN_IF_ERROR(ReadScope(scope));
     return absl::OkStatus();
+  }
+  static absl::Status Damaged() {
+    return errors::ErrorOf(errors::Failure::kMalformed,
+                           "the body is no ExportMetricsServiceRequest in protobuf");
   }
   OtlpMetrics Take() && { return std::move(result_); }
 
  private:
   using Label = std::pair<std::string, std::string>;
 
-  void Read(const otlp::Metric& metric) {
-    name_ = metric.name();
+  bool ReadResource(absl::string_view message) {
+    WireReader in(message);
+    while (in.Next()) {
+      if (in.field() != 1 || !in.is_bytes()) continue;
+      OtlpAttribute attribute;
+      if (!ReadOtlpAttribute(in.bytes(), kResourceLevel + 1, &attribute)) return false;
+      const bool wanted = std::find(wanted_.begin(), wanted_.end(), attribute.key) != wanted_.end();
+      if (wanted) AddAttribute(attribute, &resource_);
+    }
+    return !in.broken();
+  }
+
+  absl::Status ReadScope(absl::string_view message) {
+    WireReader in(message);
+    while (in.Next()) {
+      if (in.field() != 2 || !in.is_bytes()) continue;
+      if (!ReadMetric(in.bytes())) return Damaged();
+      TACHO_RETURN_IF_ERROR(result_.write.CheckSize());
+    }
+    return in.broken() ? Damaged() : absl::OkStatus();
+  }
+
+  bool ReadMetric(absl::string_view message) {
+    if (!ReadOtlpMetric(message, &told_)) return false;
+    name_ = std::string(told_.name);
     metric_ = static_cast<int32_t>(result_.write.metrics.size());
-    ForeignMetric& told = result_.write.metrics.emplace_back();
-    told.SetTexts(metric.unit(), metric.description());
-    delta_ = false;
-    switch (metric.data_case()) {
-      case otlp::Metric::kGauge:
-        told.typed = true;
-        for (const auto& point : metric.gauge().data_points()) Number(point);
-        break;
-      case otlp::Metric::kSum:
-        told.typed = true;
-        if (metric.sum().is_monotonic()) told.type = storage::MetricType::kCounter;
-        delta_ = metric.sum().aggregation_temporality() == otlp::AGGREGATION_TEMPORALITY_DELTA;
-        for (const auto& point : metric.sum().data_points()) Number(point);
-        break;
-      case otlp::Metric::kHistogram:
-        delta_ =
-            metric.histogram().aggregation_temporality() == otlp::AGGREGATION_TEMPORALITY_DELTA;
-        for (const auto& point : metric.histogram().data_points()) Explicit(point);
-        break;
-      case otlp::Metric::kExponentialHistogram:
-        if (metric.exponential_histogram().aggregation_temporality() ==
-            otlp::AGGREGATION_TEMPORALITY_DELTA) {
-          // Its buckets differ from point to point, so that cumulative ones cannot be added up.
-          for (int i = 0; i < metric.exponential_histogram().data_points_size(); ++i) {
-            Reject("an exponential histogram " + name_ +
-                   " has deltas; choose cumulative temporality");
-          }
-          break;
-        }
-        for (const auto& point : metric.exponential_histogram().data_points()) Exponential(point);
-        break;
-      case otlp::Metric::kSummary:
-        for (const auto& point : metric.summary().data_points()) Quantiles(point);
-        break;
-      case otlp::Metric::DATA_NOT_SET:
-        break;
+    ForeignMetric& metric = result_.write.metrics.emplace_back();
+    metric.SetTexts(told_.unit, told_.description);
+    metric.typed = told_.kind == OtlpMetric::kGauge || told_.kind == OtlpMetric::kSum;
+    if (told_.kind == OtlpMetric::kSum && told_.monotonic) {
+      metric.type = storage::MetricType::kCounter;
+    }
+    delta_ = told_.delta && told_.kind != OtlpMetric::kGauge && told_.kind != OtlpMetric::kSummary;
+    for (const absl::string_view point : told_.points) {
+      if (!ReadOtlpPoint(point, told_.kind, &point_)) return false;
+      TakePoint();
+    }
+    return true;
+  }
+
+  void TakePoint() {
+    switch (told_.kind) {
+      case OtlpMetric::kGauge:
+      case OtlpMetric::kSum:
+        return Number(point_);
+      case OtlpMetric::kHistogram:
+        return Explicit(point_);
+      case OtlpMetric::kExponential:
+        if (!delta_) return Exponential(point_);
+        // Its buckets differ from point to point, so that cumulative ones cannot be added up.
+        Reject("an exponential histogram " + name_ + " has deltas; choose cumulative temporality");
+        return;
+      case OtlpMetric::kSummary:
+        return Quantiles(point_);
+      case OtlpMetric::kNone:
+        return;
     }
   }
 
   // Reads what points of all kinds have. False if the point is rejected, or too much was read.
-  template <typename Point>
-  bool Begin(const Point& point) {
+  bool Begin(const OtlpPoint& point) {
+    result_.write.exemplars += point.exemplars;
     if (!result_.write.CheckSize().ok()) return false;
     if (name_.empty()) return Reject("a metric has no name");
-    if (point.time_unix_nano() == 0 || point.time_unix_nano() > INT64_MAX) {
+    if (point.time_ns == 0 || point.time_ns > INT64_MAX) {
       return Reject("a point of " + name_ + " has no time");
     }
-    if (point.attributes_size() > kMaxAttributes) {
+    if (point.attribute_count > OtlpPoint::kMaxAttributes) {
       return Reject("a point of " + name_ + " has too many attributes");
     }
-    time_ns_ = static_cast<int64_t>(point.time_unix_nano());
-    stale_ = (point.flags() & kNoRecordedValue) != 0;
-    storage::Labels own;
-    for (const common::KeyValue& attribute : point.attributes()) AddAttribute(attribute, &own);
+    time_ns_ = static_cast<int64_t>(point.time_ns);
+    stale_ = (point.flags & kNoRecordedValue) != 0;
+    own_.clear();
+    for (const OtlpAttribute& attribute : point.attributes) AddAttribute(attribute, &own_);
     labels_.clear();
-    for (const auto& [name, value] : own) AppendLabel(name, value, &labels_);
+    for (const auto& [name, value] : own_) AppendLabel(name, value, &labels_);
     for (const auto& [name, value] : resource_) {
-      if (FindLabel(own, name) == nullptr) AppendLabel(name, value, &labels_);
+      if (FindLabel(own_, name) == nullptr) AppendLabel(name, value, &labels_);
     }
     result_.write.text_bytes += labels_.size();
     return true;
@@ -119,7 +150,8 @@ class Reader {
   void Add(absl::string_view suffix, double value, bool adds, const Label* label = nullptr) {
     if (!result_.write.CheckSize().ok()) return;
     std::string key;
-    AppendLabel(kNameLabel, absl::StrCat(name_, suffix), &key);
+    key.reserve(labels_.size() + name_.size() + kMoreOfKey);
+    AppendLabel(kNameLabel, suffix.empty() ? name_ : absl::StrCat(name_, suffix), &key);
     if (label != nullptr) AppendLabel(label->first, label->second, &key);
     key += labels_;
     if (stale_) {
@@ -138,23 +170,21 @@ class Reader {
     result_.write.AddSample(time_ns_, value);
   }
 
-  void Number(const otlp::NumberDataPoint& point) {
-    result_.write.exemplars += static_cast<uint64_t>(point.exemplars_size());
+  void Number(const OtlpPoint& point) {
     if (!Begin(point)) return;
-    if (!stale_ && point.value_case() == otlp::NumberDataPoint::VALUE_NOT_SET) {
+    if (!stale_ && point.value == OtlpPoint::Value::kNone) {
       Reject("a point of " + name_ + " has no value");
       return;
     }
-    const bool whole = point.value_case() == otlp::NumberDataPoint::kAsInt;
-    Add("", whole ? static_cast<double>(point.as_int()) : point.as_double(), true);
+    const bool whole = point.value == OtlpPoint::Value::kWhole;
+    Add("", whole ? static_cast<double>(point.whole) : point.real, true);
   }
 
-  template <typename Point>
-  void Ends(const Point& point) {
-    Add("_count", static_cast<double>(point.count()), true);
-    if (point.has_sum()) Add("_sum", point.sum(), true);
-    if (point.has_min()) Add("_min", point.min(), false);
-    if (point.has_max()) Add("_max", point.max(), false);
+  void Ends(const OtlpPoint& point) {
+    Add("_count", static_cast<double>(point.count), true);
+    if (point.sum.has_value()) Add("_sum", *point.sum, true);
+    if (point.min.has_value()) Add("_min", *point.min, false);
+    if (point.max.has_value()) Add("_max", *point.max, false);
   }
 
   void Bucket(double bound, double count) {
@@ -162,11 +192,10 @@ class Reader {
     Add("_bucket", count, true, &le);
   }
 
-  void Explicit(const otlp::HistogramDataPoint& point) {
-    result_.write.exemplars += static_cast<uint64_t>(point.exemplars_size());
+  void Explicit(const OtlpPoint& point) {
     if (!Begin(point)) return;
-    const int buckets = point.bucket_counts_size();
-    const auto& bounds = point.explicit_bounds();
+    const size_t buckets = point.bucket_counts.size();
+    const std::vector<double>& bounds = point.bounds;
     const auto not_above = [](double a, double b) { return !(a < b); };
     if (buckets != 0 && buckets != bounds.size() + 1) {
       Reject("a histogram " + name_ + " needs one bucket more than bounds");
@@ -178,20 +207,18 @@ class Reader {
     }
     Ends(point);
     double cumulative = 0;
-    for (int i = 0; i + 1 < buckets; ++i) {
-      cumulative += static_cast<double>(point.bucket_counts(i));
-      Bucket(bounds.Get(i), cumulative);
+    for (size_t i = 0; i + 1 < buckets; ++i) {
+      cumulative += static_cast<double>(point.bucket_counts[i]);
+      Bucket(bounds[i], cumulative);
     }
-    Bucket(std::numeric_limits<double>::infinity(), static_cast<double>(point.count()));
+    Bucket(std::numeric_limits<double>::infinity(), static_cast<double>(point.count));
   }
 
-  void Exponential(const otlp::ExponentialHistogramDataPoint& point) {
-    result_.write.exemplars += static_cast<uint64_t>(point.exemplars_size());
+  void Exponential(const OtlpPoint& point) {
     if (!Begin(point)) return;
-    if (point.scale() < kMinSchema || point.scale() > 20 ||
-        point.positive().bucket_counts_size() + point.negative().bucket_counts_size() >
-            static_cast<int>(kMaxHistogramBuckets)) {
-      Reject(absl::StrCat("a histogram ", name_, " has the scale ", point.scale(),
+    if (point.scale < kMinSchema || point.scale > 20 ||
+        point.positive.count + point.negative.count > kMaxHistogramBuckets) {
+      Reject(absl::StrCat("a histogram ", name_, " has the scale ", point.scale,
                           " or too many buckets; scales -4 to 20 and ", kMaxHistogramBuckets,
                           " buckets are taken"));
       return;
@@ -202,54 +229,58 @@ class Reader {
       cumulative += count;
       if (count > 0 && !std::isinf(bound)) Bucket(bound, cumulative);
     };
-    const auto bound_of = [&](const auto& buckets, int i) {
-      return HistogramBound(point.scale(), int64_t{buckets.offset()} + i);
+    const auto bound_of = [&](const OtlpPoint::Buckets& buckets, size_t i) {
+      return HistogramBound(point.scale, int64_t{buckets.offset} + static_cast<int64_t>(i));
     };
-    for (int i = point.negative().bucket_counts_size(); i-- > 0;) {
-      add(-bound_of(point.negative(), i), static_cast<double>(point.negative().bucket_counts(i)));
+    for (size_t i = point.negative.counts.size(); i-- > 0;) {
+      add(-bound_of(point.negative, i), static_cast<double>(point.negative.counts[i]));
     }
-    add(point.zero_threshold(), static_cast<double>(point.zero_count()));
-    for (int i = 0; i < point.positive().bucket_counts_size(); ++i) {
-      add(bound_of(point.positive(), i + 1),
-          static_cast<double>(point.positive().bucket_counts(i)));
+    add(point.zero_threshold, static_cast<double>(point.zero_count));
+    for (size_t i = 0; i < point.positive.counts.size(); ++i) {
+      add(bound_of(point.positive, i + 1), static_cast<double>(point.positive.counts[i]));
     }
-    Bucket(std::numeric_limits<double>::infinity(), static_cast<double>(point.count()));
+    Bucket(std::numeric_limits<double>::infinity(), static_cast<double>(point.count));
   }
 
-  void Quantiles(const otlp::SummaryDataPoint& point) {
+  void Quantiles(const OtlpPoint& point) {
     if (!Begin(point)) return;
-    Add("_count", static_cast<double>(point.count()), false);
-    Add("_sum", point.sum(), false);
-    for (const auto& at : point.quantile_values()) {
-      const Label quantile{"quantile", BoundText(at.quantile())};
-      Add("", at.value(), false, &quantile);
+    Add("_count", static_cast<double>(point.count), false);
+    Add("_sum", point.sum.value_or(0), false);
+    for (const auto& [at, value] : point.quantiles) {
+      const Label quantile{"quantile", BoundText(at)};
+      Add("", value, false, &quantile);
     }
   }
 
   const std::vector<std::string>& wanted_;
   DeltaSums& deltas_;
   OtlpMetrics result_;
-  storage::Labels resource_;  // Its labels.
+  storage::Labels resource_;               // Its labels.
+  std::vector<absl::string_view> scopes_;  // Of the resource.
   // The metric and the point at hand.
+  OtlpMetric told_;
+  OtlpPoint point_;
   std::string name_;
   int32_t metric_ = -1;
   bool delta_ = false;
   bool stale_ = false;
   int64_t time_ns_ = 0;
-  std::string labels_;  // As a part of a key.
+  storage::Labels own_;  // The point's labels.
+  std::string labels_;   // These and the resource's, as a part of a key.
 };
 
 }  // namespace
 
-absl::StatusOr<OtlpMetrics> ReadOtlpMetrics(
-    const opentelemetry::proto::collector::metrics::v1::ExportMetricsServiceRequest& request,
-    const std::vector<std::string>& resource_attributes, DeltaSums* deltas) {
+absl::StatusOr<OtlpMetrics> ReadOtlpMetrics(absl::string_view request,
+                                            const std::vector<std::string>& resource_attributes,
+                                            DeltaSums* deltas) {
   Reader reader(resource_attributes, deltas);
   absl::Status status;
-  for (const auto& resource : request.resource_metrics()) {
-    status = reader.Read(resource);
-    if (!status.ok()) break;
+  WireReader in(request);
+  while (status.ok() && in.Next()) {
+    if (in.field() == 1 && in.is_bytes()) status = reader.Read(in.bytes());
   }
+  if (in.broken()) status = Reader::Damaged();
   OtlpMetrics result = std::move(reader).Take();
   if (status.ok()) return result;
   deltas->TakeBack(result.added);

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "interop/otlp_metrics_service.pb.h"
+#include "absl/strings/string_view.h"
 #include "server/interop/delta_sums.h"
 #include "server/interop/formats/foreign_write.h"
 
@@ -34,10 +34,15 @@ struct OtlpMetrics {
   std::vector<DeltaSums::Added> added;
 };
 
-// `request` is not trusted. The result does not point into it. `deltas` keeps the totals.
+// `request` has the bytes of an ExportMetricsServiceRequest and is not trusted. The result does not
+// point into it. `deltas` keeps the totals. Time and memory are linear in its size.
+//   INVALID_ARGUMENT (MALFORMED)    the bytes are no such message, or hold text that is not UTF-8,
+//   or
+//                                   a message twice that protobuf would merge, which no sender
+//                                   does.
 //   RESOURCE_EXHAUSTED (TOO_LARGE)  as ForeignWrite::CheckSize().
-absl::StatusOr<OtlpMetrics> ReadOtlpMetrics(
-    const opentelemetry::proto::collector::metrics::v1::ExportMetricsServiceRequest& request,
-    const std::vector<std::string>& resource_attributes, DeltaSums* deltas);
+absl::StatusOr<OtlpMetrics> ReadOtlpMetrics(absl::string_view request,
+                                            const std::vector<std::string>& resource_attributes,
+                                            DeltaSums* deltas);
 
 }  // namespace tacho::server::interop

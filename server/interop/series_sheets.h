@@ -41,9 +41,10 @@ using SheetPtr = std::shared_ptr<const Sheet>;
 struct Place {
   enum class Kind : uint8_t {
     kUnknown,
-    kStored,   // On the sheet.
-    kDropped,  // A rule of the mapping drops it.
-    kInvalid,  // It is no series: it has no name, or a label twice.
+    kStored,     // On the sheet.
+    kDropped,    // A rule of the mapping drops it.
+    kInvalid,    // It is no series: it has no name, or a label twice.
+    kElsewhere,  // Another collector of the cluster keeps its job.
   };
   Kind kind = Kind::kUnknown;
   uint32_t column = 0;

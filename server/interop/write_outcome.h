@@ -14,6 +14,9 @@ struct WriteOutcome {
   //   UNAVAILABLE        nothing, or a part, is stored. The whole request may come again: what is
   //                      stored already is not stored twice.
   //   PERMISSION_DENIED  a job is not the caller's; nothing is stored.
+  //   FAILED_PRECONDITION  (MISDIRECTED) other collectors of the cluster keep all jobs in it; the
+  //                        text names one. If they keep only some, those samples or events are
+  //                        refused, and the others stored.
   absl::Status status;
   uint64_t stored = 0;             // Samples, the ends of series among them; or events.
   uint64_t stored_histograms = 0;  // Native ones, each of which is several samples here.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -11,7 +12,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "proto/base/status_macros.h"
+#include "proto/base/timed_wait.h"
+#include "server/errors/error_table.h"
 #include "server/errors/grpc_status.h"
 #include "server/ingest/text_rules.h"
 #include "server/query/read/job_marks.h"
@@ -99,29 +103,39 @@ absl::Status CheckNumber(const v1::JobMarks& now, const v1::ChangeMarksRequest& 
                                                    kMaxTags, " are allowed: remove some"));
 }
 
-// Waits for several messages to become durable.
+// A bucket that is away may hold an acknowledgement up for an hour.
+constexpr absl::Duration kPatience = absl::Seconds(20);
+
+// Waits for several messages to become durable. The store may settle them after the wait is over.
 class Commits {
  public:
-  storage::AppendDone Expect() ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_);
-    ++open_;
-    return [this](const absl::Status& status) {
-      absl::MutexLock done(&mutex_);
-      first_.Update(status);
-      --open_;
+  storage::AppendDone Expect() {
+    absl::MutexLock lock(&state_->mutex);
+    ++state_->open;
+    return [state = state_](const absl::Status& status) {
+      absl::MutexLock done(&state->mutex);
+      state->first.Update(status);
+      --state->open;
     };
   }
-  absl::Status Wait() ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_);
-    mutex_.Await(absl::Condition(
-        +[](int* open) { return *open == 0; }, &open_));
-    return first_;
+  //   UNAVAILABLE  not all are durable in time.
+  absl::Status Wait() {
+    absl::MutexLock lock(&state_->mutex);
+    const auto settled = absl::Condition(
+        +[](int* open) { return *open == 0; }, &state_->open);
+    if (AwaitFor(&state_->mutex, settled, kPatience)) return state_->first;
+    return errors::ErrorOf(errors::Failure::kOverloaded,
+                           "the change is not acknowledged by the disk or the bucket yet; it may "
+                           "still take effect: look, and try again later");
   }
 
  private:
-  absl::Mutex mutex_;
-  int open_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Status first_ ABSL_GUARDED_BY(mutex_);  // The first error.
+  struct State {
+    absl::Mutex mutex;
+    int open ABSL_GUARDED_BY(mutex) = 0;
+    absl::Status first ABSL_GUARDED_BY(mutex);  // The first error.
+  };
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
 }  // namespace

@@ -73,4 +73,33 @@ prometheus::MetricFamily OneLine(Metric metric, double value) {
   return family;
 }
 
+SectionFamilies::SectionFamilies(std::span<const MetricInfo> section) : section_(section) {
+  for (const MetricInfo& info : section_) families_.push_back(EmptyFamily(Metric(info)));
+}
+
+void SectionFamilies::Add(Metric metric, std::vector<prometheus::ClientMetric::Label> labels,
+                          std::optional<double> value) {
+  if (value.has_value()) AddLine(std::move(labels), *value, Find(metric));
+}
+
+void SectionFamilies::AddSummary(Metric metric, std::vector<prometheus::ClientMetric::Label> labels,
+                                 const prometheus::ClientMetric::Summary& summary) {
+  prometheus::ClientMetric& line = Find(metric)->metric.emplace_back();
+  line.label = std::move(labels);
+  line.summary = summary;
+}
+
+std::vector<prometheus::MetricFamily> SectionFamilies::Take() {
+  std::erase_if(families_,
+                [](const prometheus::MetricFamily& family) { return family.metric.empty(); });
+  return std::move(families_);
+}
+
+prometheus::MetricFamily* SectionFamilies::Find(Metric metric) {
+  size_t index = 0;
+  while (index < section_.size() && &section_[index] != &metric.info()) ++index;
+  TACHO_CHECK(index < section_.size());
+  return &families_[index];
+}
+
 }  // namespace tacho::server::metrics

@@ -9,6 +9,8 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/registry.h>
 
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "server/metrics/metric_table.h"
@@ -36,5 +38,25 @@ void AddLine(std::vector<prometheus::ClientMetric::Label> labels, double value,
              prometheus::MetricFamily* family);
 // A family of one line without labels.
 prometheus::MetricFamily OneLine(Metric metric, double value);
+
+// The families of one section of the table, in its order, while lines are added to them.
+class SectionFamilies {
+ public:
+  explicit SectionFamilies(std::span<const MetricInfo> section);
+
+  // A metric of another section ends the process. Without a value there is no line.
+  void Add(Metric metric, std::vector<prometheus::ClientMetric::Label> labels,
+           std::optional<double> value);
+  void AddSummary(Metric metric, std::vector<prometheus::ClientMetric::Label> labels,
+                  const prometheus::ClientMetric::Summary& summary);
+  // Those with a line.
+  std::vector<prometheus::MetricFamily> Take();
+
+ private:
+  prometheus::MetricFamily* Find(Metric metric);
+
+  const std::span<const MetricInfo> section_;
+  std::vector<prometheus::MetricFamily> families_;
+};
 
 }  // namespace tacho::server::metrics

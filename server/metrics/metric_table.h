@@ -30,10 +30,16 @@ struct MetricInfo {
 inline constexpr absl::string_view kOfSteppingJobs = "Of jobs that have recorded steps or phases";
 inline constexpr absl::string_view kWhileTrue = "While a condition is true";
 inline constexpr absl::string_view kIfRecorded = "If it is recorded";
+inline constexpr absl::string_view kIfPowerIsRecorded =
+    "If power of its chips or hosts is recorded";
+inline constexpr absl::string_view kIfPriced = "If `cost` has prices for it";
 inline constexpr absl::string_view kWithPage = "Only with a page whose address is known";
 inline constexpr absl::string_view kWithTls = "Only with TLS";
 inline constexpr absl::string_view kWithBucket = "Only with a bucket";
+inline constexpr absl::string_view kWithSharedAcks =
+    "Only while acknowledgements wait for the bucket";
 inline constexpr absl::string_view kWithForward = "Only with receivers in `forward`";
+inline constexpr absl::string_view kInCluster = "Only in a cluster";
 
 inline constexpr MetricInfo kJobMetrics[] = {
     {"tacho_job_tasks", "gauge", "tasks", "job",
@@ -107,8 +113,9 @@ inline constexpr MetricInfo kGoodputMetrics[] = {
     {"tacho_job_goodput_seconds_total", "counter", "s", "job, bucket",
      "Wall time by what it was spent on, each second in exactly one bucket: `productive_step`, "
      "`initializing`, `compiling`, `restoring`, `data_wait`, `checkpoint`, `evaluation`, `wasted`, "
-     "`stalled`, `down`, `other`. `docs/goodput.md` defines them. When steps are repeated, the "
-     "repetition counts as `wasted` here, not the first run, so that no bucket falls",
+     "`stalled`, `down`, `other`, `waiting_for_others`. `docs/goodput.md` defines them. When steps "
+     "are repeated, the repetition counts as `wasted` here, not the first run, so that no bucket "
+     "falls",
      kOfSteppingJobs},
     {"tacho_job_wall_seconds_total", "counter", "s", "job",
      "Wall time since the first attempt began: the sum of the buckets", kOfSteppingJobs},
@@ -163,6 +170,39 @@ inline constexpr MetricInfo kGoodputMetrics[] = {
     {"tacho_goodput_compute_seconds_total", "counter", "s", "",
      "Time spent on making ledgers, at most a tenth of one thread's"},
     {"tacho_goodput_oldest_seconds", "gauge", "s", "", "Age of the oldest ledger on the page"},
+};
+
+inline constexpr MetricInfo kCostMetrics[] = {
+    {"tacho_job_energy_joules", "gauge", "J", "job, bucket",
+     "Energy of the job's chips and hosts as far as their power is known, by what the time went "
+     "to. "
+     "`docs/cost.md` defines it",
+     kIfPowerIsRecorded},
+    {"tacho_job_energy_covered_ratio", "gauge", "1", "job",
+     "The part of the time of these chips and hosts of which power is known", kIfPowerIsRecorded},
+    {"tacho_job_chip_seconds", "gauge", "s", "job",
+     "Chips times wall time. Time down counts, but for spot chips",
+     "If the number of chips is known, and their power is recorded or anything has a price"},
+    {"tacho_job_cost", "gauge", "currency", "job, currency, bucket, of",
+     "What the job has cost so far, by what the time went to; `of` is `chips` or `energy`",
+     kIfPriced},
+    {"tacho_job_chip_seconds_not_priced", "gauge", "s", "job",
+     "The part of `tacho_job_chip_seconds` that has no price, and is not in `tacho_job_cost`",
+     kIfPriced},
+    {"tacho_job_cost_per_step", "gauge", "currency", "job, currency",
+     "Cost so far by productive steps", kIfPriced},
+    {"tacho_job_cost_per_million_tokens", "gauge", "currency", "job, currency",
+     "Cost so far by tokens of productive steps", "If the job has a price and records tokens"},
+    {"tacho_job_cost_per_accuracy_point", "gauge", "currency", "job, currency",
+     "Cost so far by percentage points that accuracy has gained",
+     "If the job has a price and records accuracy"},
+    {"tacho_cost_jobs", "gauge", "jobs", "", "Jobs whose energy or cost is known now"},
+    {"tacho_cost_made_total", "counter", "1", "", "Times that a job's cost was made"},
+    {"tacho_cost_failures_total", "counter", "1", "",
+     "Times that it could not be made, because the store could not be read"},
+    {"tacho_cost_compute_seconds_total", "counter", "s", "",
+     "Time spent on that, at most a twentieth of one thread's"},
+    {"tacho_cost_oldest_seconds", "gauge", "s", "", "Age of the oldest cost on the page"},
 };
 
 inline constexpr MetricInfo kIngestMetrics[] = {
@@ -362,6 +402,27 @@ inline constexpr MetricInfo kBucketMetrics[] = {
     {"tacho_bucket_failing", "gauge", "1", "",
      "1 while days cannot be moved into the bucket and stay on the disk, else 0: alert on it",
      kWithBucket},
+    {"tacho_shard_unshipped_bytes", "gauge", "bytes", "shard",
+     "Bytes of messages that are on the disk and wait for the bucket, at most about "
+     "`cluster.max_unshipped_bytes`",
+     kWithSharedAcks},
+    {"tacho_shard_unshipped_seconds", "gauge", "s", "shard",
+     "How long the oldest of these messages has been waiting: alert on it", kWithSharedAcks},
+    {"tacho_shard_epoch", "gauge", "1", "shard",
+     "Number of times that a collector has become the owner of this data in the bucket, this one "
+     "the last",
+     kWithSharedAcks},
+    {"tacho_shard_fenced", "gauge", "1", "shard",
+     "1 once another collector has become the owner, and this one acknowledges nothing more, else "
+     "0: alert on it",
+     kWithSharedAcks},
+    {"tacho_shard_commits_total", "counter", "commits", "shard",
+     "Copies of the index and the state that went into the bucket", kWithSharedAcks},
+    {"tacho_shard_failed_commits_total", "counter", "commits", "shard",
+     "Such copies that failed; each is tried again", kWithSharedAcks},
+    {"tacho_shard_restore_seconds", "gauge", "s", "shard",
+     "How long it took at the start to restore the store from the bucket; 0 if it was on the disk",
+     kWithSharedAcks},
 };
 
 inline constexpr MetricInfo kForwardMetrics[] = {
@@ -375,12 +436,20 @@ inline constexpr MetricInfo kForwardMetrics[] = {
     {"tacho_forward_damaged_columns_total", "counter", "columns", "receiver",
      "Damaged columns that could not be forwarded", kWithForward},
     {"tacho_forward_requests_total", "counter", "requests", "receiver, code",
-     "Requests that have ended. `code` is the status of HTTP, 0 if there was no whole answer",
+     "Requests that have ended. `code` is the status of HTTP, 0 if there was no whole answer; with "
+     "OTLP the name of gRPC's status",
      kWithForward},
     {"tacho_forward_retries_total", "counter", "requests", "receiver",
      "Times that the receiver took nothing and a request had to wait", kWithForward},
-    {"tacho_forward_bytes_total", "counter", "bytes", "receiver", "Bytes of requests, compressed",
+    {"tacho_forward_series_ended_total", "counter", "series", "receiver",
+     "Series of which the receiver was told that they have ended; the markers count as samples, "
+     "too",
      kWithForward},
+    {"tacho_forward_aggregates_missed_total", "counter", "evaluations", "receiver",
+     "Evaluations of aggregates that the receiver did not get, or not whole, because it was away",
+     kWithForward},
+    {"tacho_forward_bytes_total", "counter", "bytes", "receiver",
+     "Bytes of requests, compressed; with OTLP before that", kWithForward},
 };
 
 inline constexpr MetricInfo kQueryMetrics[] = {
@@ -394,11 +463,18 @@ inline constexpr MetricInfo kQueryMetrics[] = {
      "Queries that run now; at most `query.max_concurrent`"},
     {"tacho_query_samples_returned_total", "counter", "samples", "",
      "Samples and buckets that `Range`, `Export` and remote read have returned"},
+    {"tacho_query_remote_reads_total", "counter", "queries", "form",
+     "Remote reads that were answered, by form: `samples`, or `chunks` for STREAMED_XOR_CHUNKS"},
     {"tacho_query_watches", "gauge", "watches", "",
      "Watches that are open now; at most `query.max_watches`. When a watch ends, "
      "`tacho_query_requests_total` counts it, but no duration includes it"},
     {"tacho_query_watched_samples_total", "counter", "samples", "",
      "Samples that were sent to watches as they became durable, counted for each watch"},
+    {"tacho_queries_forwarded_total", "counter", "queries", "result",
+     "Calls of other members of the cluster, for queries about jobs that they keep: `ok`, "
+     "`refused` (the member's own error) and `unreachable`. A list asks each member, this "
+     "collector included",
+     kInCluster},
 };
 
 inline constexpr MetricInfo kHttpMetrics[] = {
@@ -449,6 +525,11 @@ inline constexpr MetricInfo kProcessMetrics[] = {
      "or `back`"},
     {"tacho_clock_doubted", "gauge", "1", "",
      "1 while the collector does not trust its own clock, as `/readyz` says, else 0"},
+    {"tacho_cluster_members", "gauge", "collectors", "",
+     "Collectors that share the jobs, by `cluster.members`; 1 without a cluster. Where the members "
+     "of a cluster differ in it, one has another list"},
+    {"tacho_cluster_shard", "gauge", "1", "",
+     "The shard of the jobs that this collector keeps, from 0 on: its place in `cluster.members`"},
     {"tacho_build_info", "gauge", "1", "version", "Always 1; the label `version` has the version"},
     {"tacho_page_info", "gauge", "1", "url",
      "Always 1; the label `url` has the address of the page for browsers, for links (`ui.url`)",
@@ -472,6 +553,7 @@ inline constexpr MetricSection kMetricSections[] = {
     {"Aggregates of jobs", kJobMetrics},
     {"Conditions", kConditionMetrics},
     {"Goodput", kGoodputMetrics},
+    {"Cost", kCostMetrics},
     {"Ingest", kIngestMetrics},
     {"Other tools", kInteropMetrics},
     {"Quotas and connections", kConnectionMetrics},

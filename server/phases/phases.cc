@@ -62,15 +62,14 @@ PhaseCover::PhaseCover(const std::vector<PhaseInterval>& phases) {
   }
 }
 
-bool PhaseCover::Covers(int64_t from_ns, int64_t to_ns) const {
+int64_t PhaseCover::CoveredNs(int64_t from_ns, int64_t to_ns) const {
   auto span = std::partition_point(spans_.begin(), spans_.end(),
                                    [&](const Span& one) { return one.end_ns <= from_ns; });
   int64_t covered = 0;
   for (; span != spans_.end() && span->start_ns < to_ns; ++span) {
     covered += std::min(span->end_ns, to_ns) - std::max(span->start_ns, from_ns);
   }
-  // Clocks of tasks differ a little, so that a step may seem to begin before a phase has ended.
-  return covered > (to_ns - from_ns) / 20;
+  return covered;
 }
 
 }  // namespace tacho::server::phases

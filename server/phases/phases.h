@@ -45,8 +45,17 @@ class PhaseCover {
   // `phases` ascend by their beginning.
   explicit PhaseCover(const std::vector<PhaseInterval>& phases);
 
-  // Whether phases are more than a twentieth of the time from `from_ns` to `to_ns`. O(log n).
-  bool Covers(int64_t from_ns, int64_t to_ns) const;
+  // How much of the time from `from_ns` to `to_ns` phases took. O(log n), for short times.
+  int64_t CoveredNs(int64_t from_ns, int64_t to_ns) const;
+  // Whether that is enough to explain the time.
+  bool Covers(int64_t from_ns, int64_t to_ns) const {
+    return Explains(CoveredNs(from_ns, to_ns), to_ns - from_ns);
+  }
+  // More than a twentieth: clocks of tasks differ a little, so that a step may seem to begin before
+  // a phase has ended.
+  static bool Explains(int64_t covered_ns, int64_t length_ns) {
+    return covered_ns > length_ns / 20;
+  }
 
  private:
   struct Span {

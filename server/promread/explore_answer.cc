@@ -17,6 +17,7 @@
 #include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
 #include "server/promread/series_labels.h"
+#include "server/promread/step_series.h"
 
 namespace tacho::server::promread {
 namespace {
@@ -163,6 +164,7 @@ absl::StatusOr<bool> AddValuesOfJob(const SelectionWorld& world, const ReadQuery
       const MetricLabels labels = MetricLabelsOf(use.metric);
       found->Add(label == "metric" ? labels.metric : labels.name);
     }
+    if (label == kNameLabel && HasSteps(world.store, job)) found->Add(kStepMetric);
   } else if (label == "job") {
     found->Add(job);
   } else if (label == "attempt") {
@@ -302,7 +304,11 @@ absl::StatusOr<ExploreAnswer> ListMetadata(const SelectionWorld& world,
   size_t bytes = 0;
   ExploreAnswer answer;
   for (const std::string& job : SelectedJobs(world, request.everything)) {
-    TACHO_ASSIGN_OR_RETURN(const auto metrics, MetricsOf(world, job));
+    TACHO_ASSIGN_OR_RETURN(auto metrics, MetricsOf(world, job));
+    if (HasSteps(world.store, job)) {
+      const storage::MetricType gauge = storage::MetricType::kGauge;
+      metrics.push_back({{std::string(kStepMetric), gauge, "", std::string(kStepHelp)}, 0, {}});
+    }
     for (const storage::MetricUse& use : metrics) {
       std::string name = MetricLabelsOf(use.metric).name;
       if (use.metric.type == storage::MetricType::kHistogram && absl::EndsWith(name, kBucket)) {

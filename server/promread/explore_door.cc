@@ -13,6 +13,7 @@
 #include "server/errors/error_table.h"
 #include "server/promread/explore_answer.h"
 #include "server/promread/explore_request.h"
+#include "server/promread/kept_jobs.h"
 
 namespace tacho::server::promread {
 namespace {
@@ -20,6 +21,7 @@ namespace {
 constexpr char kExploreMethod[] = "prometheus.Explore";
 constexpr absl::string_view kApi = "/api/v1/";
 constexpr absl::string_view kLabel = "label/";
+constexpr char kBuildInfo[] = "status/buildinfo";
 constexpr absl::string_view kValues = "/values";
 constexpr char kJson[] = "application/json";
 constexpr absl::string_view kNoPromql =
@@ -116,6 +118,10 @@ class ExploreDoor::Call {
   // On a worker.
   absl::Status Work() {
     TACHO_ASSIGN_OR_RETURN(answer_, Answer());
+    const std::string left_out = LeftOutByCluster(door_->membership_, request_);
+    if (!left_out.empty() && !absl::EndsWith(request_.path, kBuildInfo)) {
+      answer_.warnings.push_back(left_out);
+    }
     return absl::OkStatus();
   }
 
@@ -136,7 +142,7 @@ class ExploreDoor::Call {
     if (what == "labels") return ListLabelNames(world, asked);
     if (what == "series") return ListSeries(world, asked);
     if (what == "metadata") return ListMetadata(world, asked);
-    if (what == "status/buildinfo") return BuildInfo(door_->version_);
+    if (what == kBuildInfo) return BuildInfo(door_->version_);
     if (what == "status/tsdb") return DescribeStore(world, asked);
     if (absl::StartsWith(what, kLabel) && absl::EndsWith(what, kValues) &&
         what.size() > kLabel.size() + kValues.size()) {
@@ -158,12 +164,13 @@ class ExploreDoor::Call {
   ExploreAnswer answer_;
 };
 
-ExploreDoor::ExploreDoor(query::QueryService* queries, http::HttpGuard guard, std::string version)
-    : queries_(queries), guard_(guard), version_(std::move(version)) {}
+ExploreDoor::ExploreDoor(query::QueryService* queries, http::HttpGuard guard, std::string version,
+                         const cluster::Membership* membership)
+    : queries_(queries), guard_(guard), version_(std::move(version)), membership_(membership) {}
 
 std::vector<http::Route> ExploreDoor::Routes() {
   std::vector<http::Route> routes;
-  for (const absl::string_view what : {"labels", "label/", "series", "metadata", "status/buildinfo",
+  for (const absl::string_view what : {"labels", "label/", "series", "metadata", kBuildInfo,
                                        "status/tsdb", "query", "query_range", "query_exemplars"}) {
     http::Route route;
     route.path = absl::StrCat(kApi, what);

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "server/cluster/membership.h"
 #include "server/http/http_guard.h"
 #include "server/http/http_message.h"
 #include "server/http/http_router.h"
@@ -31,8 +32,10 @@ namespace tacho::server::promread {
 class ExploreDoor {
  public:
   // `version` is the collector's. `queries` is not owned; it must outlive the door, as the door
-  // must outlive the HTTP server and `queries`' Drain().
-  ExploreDoor(query::QueryService* queries, http::HttpGuard guard, std::string version);
+  // must outlive the HTTP server and `queries`' Drain(). So must `membership`; null: there is no
+  // cluster. In a cluster the answers have what is kept here, and a warning (kept_jobs.h).
+  ExploreDoor(query::QueryService* queries, http::HttpGuard guard, std::string version,
+              const cluster::Membership* membership = nullptr);
 
   std::vector<http::Route> Routes();
   // A worker answers later, unless the head of the request decides.
@@ -44,6 +47,7 @@ class ExploreDoor {
   query::QueryService* const queries_;
   const http::HttpGuard guard_;
   const std::string version_;
+  const cluster::Membership* const membership_;
 };
 
 }  // namespace tacho::server::promread

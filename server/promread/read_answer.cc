@@ -4,6 +4,7 @@
 
 #include <snappy.h>
 
+#include <array>
 #include <bit>
 #include <memory>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
 #include "server/promread/read_time.h"
+#include "server/promread/step_series.h"
 #include "server/promread/xor_chunk.h"
 #include "server/query/read/series_scan.h"
 
@@ -26,7 +28,8 @@ constexpr char kResultsTag = 0x0A;     // ReadResponse.results, bytes.
 constexpr char kTimeseriesTag = 0x0A;  // QueryResult.timeseries, bytes.
 constexpr char kSamplesTag = 0x12;     // TimeSeries.samples, bytes.
 constexpr char kValueTag = 0x09;       // Sample.value, 64 bits.
-constexpr char kTimestampTag = 0x10;   // Sample.timestamp, a varint.
+constexpr size_t kMaxVarintBytes = 10;
+constexpr char kTimestampTag = 0x10;  // Sample.timestamp, a varint.
 
 void AppendVarint(uint64_t value, std::string* to) {
   for (; value >= 0x80; value >>= 7) to->push_back(static_cast<char>(value | 0x80));
@@ -43,15 +46,20 @@ void AppendField(char tag, absl::string_view bytes, std::string* to) {
   to->append(bytes.data(), bytes.size());
 }
 
+// Put together on the stack: an answer has millions of them.
 void AppendSample(const LastOfEachMs::Sample& sample, std::string* to) {
-  const auto time = static_cast<uint64_t>(sample.time_ms);
-  to->push_back(kSamplesTag);
-  AppendVarint(1 + sizeof(uint64_t) + 1 + VarintBytes(time), to);
-  to->push_back(kValueTag);
-  const auto bits = std::bit_cast<uint64_t>(sample.value);
-  for (int shift = 0; shift < 64; shift += 8) to->push_back(static_cast<char>(bits >> shift));
-  to->push_back(kTimestampTag);
-  AppendVarint(time, to);
+  std::array<char, 2 + 1 + sizeof(uint64_t) + 1 + kMaxVarintBytes> bytes;
+  size_t size = 0;
+  auto time = static_cast<uint64_t>(sample.time_ms);
+  bytes[size++] = kSamplesTag;
+  bytes[size++] = static_cast<char>(1 + sizeof(uint64_t) + 1 + VarintBytes(time));  // Below 128.
+  bytes[size++] = kValueTag;
+  auto bits = std::bit_cast<uint64_t>(sample.value);
+  for (size_t i = 0; i < sizeof(bits); ++i, bits >>= 8) bytes[size++] = static_cast<char>(bits);
+  bytes[size++] = kTimestampTag;
+  for (; time >= 0x80; time >>= 7) bytes[size++] = static_cast<char>(time | 0x80);
+  bytes[size++] = static_cast<char>(time);
+  to->append(bytes.data(), size);
 }
 
 template <typename Message>
@@ -86,7 +94,9 @@ std::unique_ptr<storage::ReadView> ViewOf(const ReadWorld& world,
                                           const std::vector<SelectedSeries>& selected) {
   std::vector<storage::SeriesPtr> series;
   series.reserve(selected.size());
-  for (const SelectedSeries& one : selected) series.push_back(one.series);
+  for (const SelectedSeries& one : selected) {
+    if (one.series != nullptr) series.push_back(one.series);
+  }
   return world.selection.store.OpenView(std::move(series));
 }
 
@@ -94,6 +104,18 @@ std::unique_ptr<storage::ReadView> ViewOf(const ReadWorld& world,
 template <typename Visit>
 absl::Status VisitSamples(const ReadWorld& world, const SelectedSeries& one, const TimeSpan& span,
                           storage::ReadView* view, const Visit& visit) {
+  LastOfEachMs last;
+  const auto add = [&](int64_t time_ns, double value) {
+    const auto sample = last.Add(time_ns, value);
+    return sample.has_value() ? visit(*sample) : absl::OkStatus();
+  };
+  if (one.steps.has_value()) {
+    TACHO_RETURN_IF_ERROR(VisitSteps(
+        world.selection, one, span, world.max_samples,
+        [&](int64_t time_ns, int64_t step) { return add(time_ns, static_cast<double>(step)); }));
+    const auto sample = last.Finish();
+    return sample.has_value() ? visit(*sample) : absl::OkStatus();
+  }
   storage::ReadOptions options;
   options.begin_ns = span.begin_ns;
   options.end_ns = span.end_ns;
@@ -101,14 +123,12 @@ absl::Status VisitSamples(const ReadWorld& world, const SelectedSeries& one, con
   query::SeriesScan scan(view->Read(one.series, options), query::AttemptCondition(),
                          world.selection.control);
   storage::Chunk chunk;
-  LastOfEachMs last;
   for (;;) {
     TACHO_ASSIGN_OR_RETURN(const bool more, scan.Next({}, &chunk));
     if (!more) break;
     const storage::SampleColumns& columns = chunk.samples().columns;
     for (size_t i = 0; i < columns.size(); ++i) {
-      const auto sample = last.Add(columns.times[i], columns.values[i]);
-      if (sample.has_value()) TACHO_RETURN_IF_ERROR(visit(*sample));
+      TACHO_RETURN_IF_ERROR(add(columns.times[i], columns.values[i]));
     }
   }
   const auto sample = last.Finish();

@@ -12,6 +12,7 @@
 #include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
 #include "server/promread/read_time.h"
+#include "server/promread/step_series.h"
 
 namespace tacho::server::promread {
 namespace {
@@ -75,6 +76,9 @@ absl::Status VisitSeriesOf(const SelectionWorld& world, const ReadQuery& query,
                            absl::FunctionRef<absl::Status(SelectedSeries)> visit) {
   TACHO_ASSIGN_OR_RETURN(const auto attempts, SelectedAttempts(world, query, job));
   if (attempts.empty()) return absl::OkStatus();
+  if (AsksForSteps(query.matchers)) {
+    TACHO_RETURN_IF_ERROR(VisitStepSeries(world, query, job, attempts, visit));
+  }
   auto selector = SelectorOf(world, query, job);
   if (absl::IsNotFound(selector.status())) return absl::OkStatus();  // Dropped since.
   if (!selector.ok() || !selector->has_value()) return selector.status();
@@ -85,7 +89,7 @@ absl::Status VisitSeriesOf(const SelectionWorld& world, const ReadQuery& query,
     for (const uint32_t attempt : attempts) {
       LabelList labels = LabelsOf(*series, attempt);
       if (!MatchesAll(query.matchers, labels)) continue;
-      TACHO_RETURN_IF_ERROR(visit({series, attempt, std::move(labels)}));
+      TACHO_RETURN_IF_ERROR(visit({series, attempt, std::move(labels), {}}));
     }
   }
   return absl::OkStatus();
@@ -138,8 +142,12 @@ absl::StatusOr<std::vector<SelectedSeries>> SelectSeries(const SelectionWorld& w
     selected.push_back(std::move(one));
     return absl::OkStatus();
   }));
-  std::sort(selected.begin(), selected.end(),
-            [](const auto& a, const auto& b) { return a.labels < b.labels; });
+  // A stored series of the same labels, which somebody has written back, comes before the steps.
+  std::sort(selected.begin(), selected.end(), [](const auto& a, const auto& b) {
+    return a.labels != b.labels ? a.labels < b.labels : a.steps.has_value() < b.steps.has_value();
+  });
+  const auto same = [](const auto& a, const auto& b) { return a.labels == b.labels; };
+  selected.erase(std::unique(selected.begin(), selected.end(), same), selected.end());
   return selected;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,18 @@ namespace tacho::server::promread {
 // is about 50 MB.
 inline constexpr uint64_t kMaxReadSeries = 100'000;
 
+// Whose steps a series has (step_series.h).
+struct StepSource {
+  std::string job;
+  std::optional<uint32_t> task;
+  std::string host;
+};
+
 struct SelectedSeries {
-  storage::SeriesPtr series;
+  storage::SeriesPtr series;  // Null if it has steps.
   uint32_t attempt = 0;
   LabelList labels;
+  std::optional<StepSource> steps;
 };
 
 struct SelectionWorld {

@@ -13,6 +13,8 @@
 #include "proto/base/status_macros.h"
 #include "proto/base/timed_wait.h"
 #include "server/errors/error_table.h"
+#include "server/metrics/metric_families.h"
+#include "server/promread/kept_jobs.h"
 #include "server/promread/read_request.h"
 
 namespace tacho::server::promread {
@@ -20,6 +22,7 @@ namespace {
 
 constexpr char kReadPath[] = "/api/v1/read";
 constexpr char kReadMethod[] = "prometheus.Read";
+constexpr char kReadsMetric[] = "tacho_query_remote_reads_total";
 constexpr char kProtobuf[] = "application/x-protobuf";
 // storage/remote/read_handler.go and codec.go: what readers look for.
 constexpr char kStreamType[] =
@@ -52,20 +55,23 @@ class RemoteReadDoor::Call {
       : door_(door),
         limits_(door->queries_->limits()),
         rights_(std::move(rights)),
-        body_(std::move(request.body)),
-        peer_(std::move(request.credentials.peer)),
+        request_(std::move(request)),
         responder_(std::move(responder)),
         control_(absl::Nanoseconds(limits_.timeout()), MonotonicNow, &door->queries_->draining()) {}
 
   query::QueryService::Asked asked() const {
-    return {.method = kReadMethod, .rights = rights_.get(), .control = &control_, .peer = peer_};
+    return {.method = kReadMethod,
+            .rights = rights_.get(),
+            .control = &control_,
+            .peer = request_.credentials.peer};
   }
   void Cancel() { control_.Cancel(); }
 
   // On a worker.
   absl::Status Work() {
     TACHO_RETURN_IF_ERROR(control_.Check());  // It may have waited for long.
-    TACHO_ASSIGN_OR_RETURN(const ReadRequest request, UnpackReadRequest(body_));
+    TACHO_ASSIGN_OR_RETURN(const ReadRequest request, UnpackReadRequest(request_.body));
+    TACHO_RETURN_IF_ERROR(CheckKept(door_->membership_, request_, request.queries));
     const ReadWorld world = {
         .selection = {*door_->queries_->options().store, *rights_, control_,
                       std::min<uint64_t>(limits_.max_series(), kMaxReadSeries)},
@@ -78,6 +84,7 @@ class RemoteReadDoor::Call {
                  : MakeSamplesAnswer(world, request, &packed_);
     if (!samples.ok()) return samples.status();
     door_->queries_->CountSamples(*samples);
+    (streams_ ? door_->chunks_answers_ : door_->samples_answers_).Increment();
     return absl::OkStatus();
   }
 
@@ -119,8 +126,7 @@ class RemoteReadDoor::Call {
   RemoteReadDoor* const door_;
   const config::v1::Collector::Query limits_;
   const security::RightsPtr rights_;
-  const std::string body_;
-  const std::string peer_;
+  const http::HttpRequest request_;
   const http::ResponderPtr responder_;
   query::QueryControl control_;
   bool streams_ = false;
@@ -128,8 +134,15 @@ class RemoteReadDoor::Call {
   std::string packed_;  // The answer SAMPLES.
 };
 
-RemoteReadDoor::RemoteReadDoor(query::QueryService* queries, http::HttpGuard guard)
-    : queries_(queries), guard_(guard) {}
+RemoteReadDoor::RemoteReadDoor(query::QueryService* queries, http::HttpGuard guard,
+                               const cluster::Membership* membership)
+    : queries_(queries),
+      guard_(guard),
+      membership_(membership),
+      registry_(queries->options().registry != nullptr ? queries->options().registry
+                                                       : std::make_shared<prometheus::Registry>()),
+      samples_answers_(metrics::NewCounter(registry_.get(), kReadsMetric, {{"form", "samples"}})),
+      chunks_answers_(metrics::NewCounter(registry_.get(), kReadsMetric, {{"form", "chunks"}})) {}
 
 std::vector<http::Route> RemoteReadDoor::Routes() {
   http::Route route;

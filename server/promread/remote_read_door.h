@@ -5,6 +5,7 @@
 //   401, 403, 415  who asks and whether it may read; a form that is not served.
 //   413  a limit: of the request, of query.max_series or max_samples, or of time. The body says how
 //        to ask for less.
+//   421  in a cluster: another collector keeps what is asked for (kept_jobs.h).
 //   503  too many reads wait or too many queries are at work, or the collector drains.
 //
 // Prometheus sends a read for each panel of a dashboard at once, and never again: what is refused
@@ -15,6 +16,9 @@
 // https://prometheus.io/docs/prometheus/latest/querying/remote_read_api/
 #pragma once
 
+#include <prometheus/counter.h>
+#include <prometheus/registry.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -24,6 +28,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "server/cluster/membership.h"
 #include "server/http/http_guard.h"
 #include "server/http/http_message.h"
 #include "server/http/http_router.h"
@@ -41,9 +46,11 @@ inline constexpr size_t kMaxWaitingReads = 128;
 // included, or when its client goes, and is drained and counted by `queries` as "prometheus.Read".
 class RemoteReadDoor {
  public:
+  // Its answers are also counted by form in the registry of `queries`.
   // Not owned; must outlive the door, as the door must outlive the HTTP server and `queries`'
-  // Drain().
-  RemoteReadDoor(query::QueryService* queries, http::HttpGuard guard);
+  // Drain(). So must `membership`; null: there is no cluster.
+  RemoteReadDoor(query::QueryService* queries, http::HttpGuard guard,
+                 const cluster::Membership* membership = nullptr);
 
   std::vector<http::Route> Routes();
   // Returns at once; a worker answers.
@@ -63,6 +70,10 @@ class RemoteReadDoor {
 
   query::QueryService* const queries_;
   const http::HttpGuard guard_;
+  const cluster::Membership* const membership_;
+  const std::shared_ptr<prometheus::Registry> registry_;
+  prometheus::Counter& samples_answers_;
+  prometheus::Counter& chunks_answers_;
   HeldBytes held_;
   absl::Mutex mutex_;
   std::deque<CallPtr> waiting_ ABSL_GUARDED_BY(mutex_);  // In the order of their requests.

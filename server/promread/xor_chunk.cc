@@ -1,6 +1,7 @@
 #include "server/promread/xor_chunk.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <utility>
 
@@ -11,7 +12,8 @@ namespace {
 
 constexpr size_t kHeadBytes = 2;
 constexpr size_t kMostSamples = 0xFFFF;
-constexpr int kMaxLeading = 31;  // Five bits.
+constexpr size_t kUsualBytes = 1024;  // Of kSamplesOfChunk samples without many equal values.
+constexpr int kMaxLeading = 31;       // Five bits.
 
 // Whether the change fits into the encoding's slot of so many bits.
 bool FitsSlot(int64_t change, int bits) {
@@ -20,19 +22,29 @@ bool FitsSlot(int64_t change, int bits) {
 
 }  // namespace
 
+// Bits gather in a word, because byte by byte they would cost more than all else of a sample.
 void XorChunk::AddBits(uint64_t bits, int count) {
-  while (count > 0) {
-    if (free_bits_ == 0) {
-      bytes_ += '\0';
-      free_bits_ = 8;
-    }
-    const int now = std::min(count, free_bits_);
-    const uint64_t part = (bits >> (count - now)) & ((uint64_t{1} << now) - 1);
-    bytes_.back() = static_cast<char>(static_cast<uint8_t>(bytes_.back()) |
-                                      static_cast<uint8_t>(part << (free_bits_ - now)));
-    free_bits_ -= now;
-    count -= now;
+  if (count < 64) bits &= (uint64_t{1} << count) - 1;
+  if (pending_bits_ + count < 64) {
+    pending_ = pending_ << count | bits;
+    pending_bits_ += count;
+    return;
   }
+  const int rest = pending_bits_ + count - 64;  // Of `count`, so less than 64.
+  const uint64_t before = pending_bits_ == 0 ? 0 : pending_ << (64 - pending_bits_);
+  AppendWord(before | bits >> rest, sizeof(uint64_t));
+  pending_ = bits & ((uint64_t{1} << rest) - 1);
+  pending_bits_ = rest;
+}
+
+// The highest bytes of a word.
+void XorChunk::AppendWord(uint64_t word, size_t bytes) {
+  std::array<char, sizeof(word)> big_endian;
+  for (char& byte : big_endian) {
+    byte = static_cast<char>(word >> 56);
+    word <<= 8;
+  }
+  bytes_.append(big_endian.data(), bytes);
 }
 
 void XorChunk::AddVarint(uint64_t value) {
@@ -74,6 +86,7 @@ void XorChunk::Append(int64_t time_ms, double value) {
   // Unsigned, so that all of int64 fits.
   const uint64_t distance = static_cast<uint64_t>(time_ms) - static_cast<uint64_t>(last_ms_);
   if (samples_ == 0) {
+    bytes_.reserve(kUsualBytes);
     bytes_.assign(kHeadBytes, '\0');
     const auto time = static_cast<uint64_t>(time_ms);
     AddVarint((time << 1) ^ static_cast<uint64_t>(time_ms >> 63));
@@ -93,6 +106,9 @@ void XorChunk::Append(int64_t time_ms, double value) {
 }
 
 std::string XorChunk::Take() {
+  if (pending_bits_ > 0) {
+    AppendWord(pending_ << (64 - pending_bits_), static_cast<size_t>(pending_bits_ + 7) / 8);
+  }
   if (samples_ > 0) {
     bytes_[0] = static_cast<char>(samples_ >> 8);
     bytes_[1] = static_cast<char>(samples_ & 0xFF);

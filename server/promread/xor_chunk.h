@@ -30,13 +30,15 @@ class XorChunk {
 
  private:
   void AddBits(uint64_t bits, int count);  // The lowest `count` of them.
+  void AppendWord(uint64_t word, size_t bytes);
   void AddByte(uint8_t byte) { AddBits(byte, 8); }
   void AddVarint(uint64_t value);
   void AddTimeChange(int64_t change);
   void AddValue(uint64_t bits);
 
   std::string bytes_;
-  int free_bits_ = 0;  // Of the last byte.
+  uint64_t pending_ = 0;  // Bits that are not in bytes_ yet: the lowest of it, fewer than 64.
+  int pending_bits_ = 0;
   size_t samples_ = 0;
   int64_t first_ms_ = 0;
   int64_t last_ms_ = 0;

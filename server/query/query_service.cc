@@ -17,6 +17,7 @@
 #include "server/errors/grpc_status.h"
 #include "server/query/compare/compare_query.h"
 #include "server/query/lists/conditions_query.h"
+#include "server/query/lists/cost_query.h"
 #include "server/query/lists/event_listing.h"
 #include "server/query/lists/export_query.h"
 #include "server/query/lists/first_non_finite.h"
@@ -45,6 +46,8 @@ QueryService::QueryService(QueryServiceOptions options)
       limits_(options_.limits),
       signals_(options_.signals != nullptr ? options_.signals
                                            : std::make_shared<const conditions::SignalNames>()),
+      cost_(options_.cost != nullptr ? options_.cost
+                                     : std::make_shared<const cost::CostSettings>()),
       hub_({.store = options_.store,
             .now = options_.now,
             .alive_after = options_.watch_alive_after,
@@ -70,14 +73,21 @@ std::shared_ptr<const conditions::SignalNames> QueryService::signals() const {
   return signals_;
 }
 
+std::shared_ptr<const cost::CostSettings> QueryService::cost_settings() const {
+  absl::MutexLock lock(&limits_mutex_);
+  return cost_;
+}
+
 absl::StatusOr<std::function<void()>> QueryService::Prepare(const config::v1::Collector& config) {
   auto signals = std::make_shared<const conditions::SignalNames>(
       conditions::ConfiguredNames(config.conditions().signals()));
-  return [this, limits = config.query(), signals = std::move(signals)] {
+  TACHO_ASSIGN_OR_RETURN(auto cost, cost::CostSettingsOf(config));
+  return [this, limits = config.query(), signals = std::move(signals), cost = std::move(cost)] {
     workers_.SetMaxThreads(limits.max_concurrent());
     absl::MutexLock lock(&limits_mutex_);
     limits_ = limits;
     signals_ = signals;
+    cost_ = cost;
   };
 }
 
@@ -268,6 +278,17 @@ grpc::ServerUnaryReactor* QueryService::Goodput(grpc::CallbackServerContext* con
                 [this, request, response](const security::Rights&, const QueryControl& control) {
                   return GetGoodput(*options_.store, *request, *signals(), options_.now(), control,
                                     response, options_.reports);
+                });
+}
+
+grpc::ServerUnaryReactor* QueryService::Cost(grpc::CallbackServerContext* context,
+                                             const v1::CostRequest* request,
+                                             v1::CostResponse* response) {
+  const Scope scope = {&request->job(), "job"};
+  return Answer("Cost", context, scope,
+                [this, request, response](const security::Rights&, const QueryControl& control) {
+                  return GetCost(*options_.store, *request, *cost_settings(), options_.now(),
+                                 control, response, options_.reports);
                 });
 }
 

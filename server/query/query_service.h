@@ -19,6 +19,7 @@
 #include "absl/time/time.h"
 #include "server/conditions/condition_board.h"
 #include "server/conditions/window/signal_names.h"
+#include "server/cost/job_cost.h"
 #include "server/limits/job_refusals.h"
 #include "server/limits/refusal_ledger.h"
 #include "server/process/reloadable.h"
@@ -48,6 +49,8 @@ struct QueryServiceOptions {
       nullptr;  // Not owned. Null lets everybody read everything.
   // Which metric means what, for Goodput, at the start. Null: the default names.
   std::shared_ptr<const conditions::SignalNames> signals = nullptr;
+  // What has which price, and where power is found, for Cost, at the start. Null: as by default.
+  std::shared_ptr<const cost::CostSettings> cost = nullptr;
   // Whether the agent of a host reports now, for Goodput. Null: no agents are known.
   std::function<bool(const std::string& host)> reports = nullptr;
   absl::Duration watch_alive_after = absl::Seconds(15);  // As WatchHubOptions::alive_after.
@@ -56,7 +59,7 @@ struct QueryServiceOptions {
 // Thread-safe. Each query at work holds one of limits.max_concurrent threads; one more is refused
 // with UNAVAILABLE and RetryInfo. A client that does not read holds its thread until
 // limits.timeout. A watch holds one only while it sends what was stored before it began. Reloads
-// `query` and `conditions.signals`, for queries that begin from then on.
+// `query`, `cost` and `conditions.signals`, for queries that begin from then on.
 class QueryService final : public v1::Query::CallbackService, public process::Reloadable {
  public:
   explicit QueryService(QueryServiceOptions options);
@@ -87,6 +90,9 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
   grpc::ServerUnaryReactor* Goodput(grpc::CallbackServerContext* context,
                                     const v1::GoodputRequest* request,
                                     v1::GoodputResponse* response) override;
+  grpc::ServerUnaryReactor* Cost(grpc::CallbackServerContext* context,
+                                 const v1::CostRequest* request,
+                                 v1::CostResponse* response) override;
   grpc::ServerUnaryReactor* Forecast(grpc::CallbackServerContext* context,
                                      const v1::ForecastRequest* request,
                                      v1::ForecastResponse* response) override;
@@ -201,6 +207,8 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
                                    RunningQueries::Entry* entry);
 
   std::shared_ptr<const conditions::SignalNames> signals() const ABSL_LOCKS_EXCLUDED(limits_mutex_);
+  std::shared_ptr<const cost::CostSettings> cost_settings() const
+      ABSL_LOCKS_EXCLUDED(limits_mutex_);
 
   const QueryServiceOptions options_;
   std::atomic<bool> draining_ = false;
@@ -214,6 +222,7 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
   mutable absl::Mutex limits_mutex_;
   config::v1::Collector::Query limits_ ABSL_GUARDED_BY(limits_mutex_);
   std::shared_ptr<const conditions::SignalNames> signals_ ABSL_GUARDED_BY(limits_mutex_);
+  std::shared_ptr<const cost::CostSettings> cost_ ABSL_GUARDED_BY(limits_mutex_);
   WatchHub hub_;
   conditions::ConditionBoard no_conditions_;  // Used if options_.conditions is null.
   ConditionWatches condition_watches_;

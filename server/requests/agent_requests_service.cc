@@ -90,4 +90,20 @@ void AgentRequestsService::OnStalled(const std::string& job) {
                        {{"job", job}, {"reason", RefusalOf(admission).message()}});
 }
 
+bool AgentRequestsService::TakeProfilesSoon(const v1::TakeProfilesRequest& request,
+                                            const std::string& cause) {
+  const auto admission = profiler_.Run([this, request, cause] {
+    const auto answer = jobs_.TakeProfiles(request, cause);
+    if (answer.ok() && answer->absent().empty()) return;
+    options_.log.Limited(log::Level::kWarn, "cannot take profiles of all trainers of a job",
+                         {{"job", request.job()},
+                          {"cause", cause},
+                          {"profiles", answer.ok() ? answer->profiles_size() : 0},
+                          {"reason", answer.ok() ? absl::StrCat("task ", answer->absent(0).task(),
+                                                                ": ", answer->absent(0).reason())
+                                                 : std::string(answer.status().message())}});
+  });
+  return admission == query::WorkerPool::Admission::kAccepted;
+}
+
 }  // namespace tacho::server::requests

@@ -1,5 +1,6 @@
 // tacho.v1.AgentRequests over gRPC: checks the caller, asks on a thread of its own, and logs who
-// asked for what. The same without a call when a condition is raised.
+// asked for what. The same without a call when a condition is raised, and
+// profiles also on a schedule.
 #pragma once
 
 #include <string>
@@ -35,8 +36,15 @@ class AgentRequestsService final : public v1::AgentRequests::CallbackService {
   // Takes the stacks of a job that has stalled, soon. Not if others are taken already.
   void OnStalled(const std::string& job);
 
+  // Takes profiles of a job's trainers, soon, and stores an event for each. False if it takes some
+  // already: of all jobs it takes those of one at a time, so that calls always find a thread.
+  bool TakeProfilesSoon(const v1::TakeProfilesRequest& request, const std::string& cause);
+
   // Refuses further calls with UNAVAILABLE, and returns when none is at work.
-  void Drain() { workers_.Close(); }
+  void Drain() {
+    workers_.Close();
+    profiler_.Close();
+  }
 
  private:
   template <typename Response, typename Request, typename Method>
@@ -45,7 +53,9 @@ class AgentRequestsService final : public v1::AgentRequests::CallbackService {
 
   const AgentRequestsOptions options_;
   const JobRequests jobs_;
-  query::WorkerPool workers_;  // Last: its threads use the others.
+  // Last: their threads use the others.
+  query::WorkerPool workers_;
+  query::WorkerPool profiler_{1};
 };
 
 }  // namespace tacho::server::requests

@@ -66,7 +66,9 @@ absl::Status FleetBoard::LookAgain(absl::Time now, const query::QueryControl& co
 
 std::vector<storage::JobSummary> FleetBoard::NewestJobs(absl::Time now) const {
   std::vector<storage::JobSummary> jobs = options_.store->Jobs();
-  std::erase_if(jobs, [](const auto& job) { return job.name.empty(); });
+  std::erase_if(jobs, [this](const auto& job) {
+    return job.name.empty() || (options_.shows != nullptr && !options_.shows(job.name));
+  });
   if (options_.job_refusals != nullptr) {
     absl::flat_hash_set<std::string> known;
     for (const storage::JobSummary& job : jobs) known.insert(job.name);

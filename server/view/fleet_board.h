@@ -17,6 +17,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -36,6 +37,7 @@ struct FleetBoardOptions {
   const conditions::ConditionBoard* conditions = nullptr;
   const goodput::GoodputBoard* goodput = nullptr;
   const limits::JobRefusals* job_refusals = nullptr;
+  std::function<bool(absl::string_view job)> shows;  // Leaves jobs out; null: none.
   std::function<absl::Time()> now = absl::Now;
   absl::Duration look_every = absl::Seconds(1);   // Between, everybody gets the same.
   absl::Duration move_every = absl::Seconds(10);  // As above.

@@ -27,6 +27,7 @@ FleetBoardOptions BoardOptions(const ViewServiceOptions& options) {
   board.conditions = queries.conditions;
   board.goodput = options.goodput;
   board.job_refusals = queries.job_refusals;
+  board.shows = options.shows;
   board.now = queries.now;
   return board;
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "server/goodput/goodput_board.h"
 #include "server/query/query_service.h"
 #include "server/query/worker_pool.h"
@@ -20,7 +21,8 @@ namespace tacho::server::view {
 
 struct ViewServiceOptions {
   query::QueryService* queries = nullptr;  // Not owned; must outlive the service, as `goodput`.
-  const goodput::GoodputBoard* goodput = nullptr;  // Null: rows have no figures.
+  const goodput::GoodputBoard* goodput = nullptr;    // Null: rows have no figures.
+  std::function<bool(absl::string_view job)> shows;  // As FleetBoardOptions has it.
   std::string version;
   // As WhoAmIResponse.page_url. Called from any thread. May be null.
   std::function<std::string()> page_url;

@@ -44,7 +44,7 @@ absl::Status ProvenBucket::Probe() {
   }
   absl::MutexLock lock(&mutex_);
   if (quoting != nullptr) bucket_ = std::move(quoting);
-  proven_ = report.fit_for_history;
+  proven_ = options_.to_share ? report.fit_to_share : report.fit_for_history;
   if (proven_) return absl::OkStatus();
   failed_until_ = options_.monotonic() + kPause;
   failure_ = absl::FailedPreconditionError(report.verdict);

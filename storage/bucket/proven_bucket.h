@@ -28,6 +28,9 @@ class ProvenBucket final : public Bucket {
 
   struct Options {
     BucketOptions bucket;
+    // Whether the bucket has to keep all promises, as for collectors that share it. If not, it is
+    // enough that one collector can keep its history there.
+    bool to_share = false;
     // Called after each probe that the service answered. May be null.
     std::function<void(const ProbeReport&)> on_report;
     std::function<absl::Time()> monotonic = MonotonicNow;
@@ -39,7 +42,7 @@ class ProvenBucket final : public Bucket {
 
   // Probes the bucket if that was not done yet. Every write does this first. Several threads that
   // come at once wait for one probe.
-  //   FAILED_PRECONDITION  the bucket cannot keep the history of a collector. The message says why.
+  //   FAILED_PRECONDITION  the bucket is not fit for what Options asks. The message says why.
   //   UNAVAILABLE, others  as ProbeBucket(): the next write tries again.
   absl::Status Prove() ABSL_LOCKS_EXCLUDED(probing_, mutex_);
 

@@ -62,6 +62,13 @@ inline constexpr char kHistoryCommitted[] = "history.committed";  // The manifes
 inline constexpr char kHistoryCompared[] = "history.compared";  // The bucket has what the disk has.
 inline constexpr char kHistoryMarked[] = "history.marked";      // Before the day leaves the disk.
 
+// Acknowledgements that wait for the bucket.
+inline constexpr char kSharedOpened[] = "shared.opened";      // The directory's, nothing claimed.
+inline constexpr char kSharedClaimed[] = "shared.claimed";    // In the bucket; nothing sealed.
+inline constexpr char kSharedSealed[] = "shared.sealed";      // It is known what there is.
+inline constexpr char kSharedRestored[] = "shared.restored";  // Made of the bucket, not opened.
+inline constexpr char kSharedExported[] = "shared.exported";  // Files are there, unnamed.
+
 // Closing.
 inline constexpr char kCloseBegin[] = "close.begin";
 inline constexpr char kCloseSealed[] = "close.sealed";    // All rows are columns.
@@ -76,6 +83,9 @@ inline constexpr const char* kAll[] = {
     kTrimBegin,        kTrimDone,    kPartitionDrop, kPartitionCreate, kPartitionCreated,
     kPartitionDropped, kCloseBegin,  kCloseSealed,   kCloseStopped,    kCloseFlushed,
     kCloseSettled,     kMergeBegin,  kMergeEncoded,  kMergeWritten};
+// Besides, with SharedOptions::on.
+inline constexpr const char* kAllShared[] = {kSharedOpened,   kSharedClaimed,  kSharedSealed,
+                                             kSharedRestored, kSharedExported, kHistoryCommitted};
 
 }  // namespace crash_point
 }  // namespace tacho::storage

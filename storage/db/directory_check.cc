@@ -12,9 +12,19 @@
 
 namespace tacho::storage {
 
+bool IsHalfRestored(rocksdb::Env* env, const std::string& path) {
+  return env->FileExists(absl::StrCat(path, "/", kHalfRestoredFile)).ok();
+}
+
 absl::Status CheckDirectory(rocksdb::Env* env, const std::string& path,
                             const std::vector<std::string>& families) {
   if (env == nullptr) env = rocksdb::Env::Default();
+  if (IsHalfRestored(env, path)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path,
+                     ": a restore from a bucket did not end here, so this is no whole store: "
+                     "delete the directory, and restore again"));
+  }
   std::vector<std::string> names;
   if (!env->GetChildren(path, &names).ok()) return absl::OkStatus();  // There is none yet.
   bool current = false;

@@ -15,7 +15,13 @@ class Env;
 
 namespace tacho::storage {
 
+// A file in a directory that is being made from a bucket. It goes when the directory is whole.
+inline constexpr char kHalfRestoredFile[] = "bucket-restore-begun";
+// Whether a restore into this directory was begun and did not end. What is there is worth nothing.
+bool IsHalfRestored(rocksdb::Env* env, const std::string& path);
+
 // Call it before a database is opened.
+//   FAILED_PRECONDITION  IsHalfRestored(); the message says what to do.
 //   DATA_LOSS  there are tables, logs or manifests, but CURRENT is missing; or there are column
 //              families (`families`, as the manifest lists them), but no log; or a table is damaged
 //              so that RocksDB would end the process (table_check.h).

@@ -52,6 +52,7 @@ struct DiskWatch::State {
   bool log_torn ABSL_GUARDED_BY(mutex) = false;  // A write to it was refused.
   bool must_stay_open ABSL_GUARDED_BY(mutex) = false;
   bool stopped ABSL_GUARDED_BY(mutex) = false;  // RocksDB has reported an error.
+  std::atomic<uint64_t> errors = 0;             // How many it has ever reported.
 
   void Add(const char* doing, const rocksdb::Status& status, rocksdb::Status::Severity how_bad)
       ABSL_LOCKS_EXCLUDED(mutex) {
@@ -67,6 +68,7 @@ class DiskWatch::Listener : public rocksdb::EventListener {
   explicit Listener(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override {
+    ++state_->errors;
     if (error->IsShutdownInProgress()) return;
     // If another log cannot be begun, RocksDB fears for what it has not given to the file system of
     // the one in use; that is the refused write alone.
@@ -252,7 +254,7 @@ DiskWatch::Outcome DiskWatch::TryResume(rocksdb::DB* db) {
     NoteManifest(rocksdb::Status::IOError("nothing is in memory with which the log could be left"));
     return Outcome::kNever;
   }
-  const rocksdb::Status status = ResumeWriting(db, stopped, request_flush_);
+  const rocksdb::Status status = ResumeWriting(db, stopped, request_flush_, state_->errors);
   absl::MutexLock lock(&state_->mutex);
   if (status.ok()) {
     state_->trouble = absl::OkStatus();

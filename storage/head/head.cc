@@ -77,6 +77,10 @@ void Head::AppendLate(const LayoutPtr& layout, const RowsEntry& entry, uint64_t 
   applied_position_ = std::max(applied_position_.load(), position);
 }
 
+void Head::NoteRead(uint64_t position) {
+  applied_position_ = std::max(applied_position_.load(), position);
+}
+
 void Head::Compress(uint64_t bytes, uint64_t raw_bytes) {
   auto frames = Frames([](const OpenFrame& frame) { return frame.raw_bytes() > 0; });
   SortDescending([](const OpenFrame& frame) { return frame.raw_bytes(); }, &frames);

@@ -61,6 +61,10 @@ class Head {
   std::vector<Sealing> TakeForSealing(const SealingNeed& need, size_t max_values)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Every entry up to this one that was not appended is sealed, belongs to a job that is gone, or
+  // will come through AppendLate(). For a journal that was read after a start.
+  void NoteRead(uint64_t position);
+
   // Everything in the journal before this position is sealed, but for late entries that are not
   // here yet.
   uint64_t SealedUpTo() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -107,7 +111,7 @@ class Head {
   absl::flat_hash_map<LayoutId, FramePtr> frames_ ABSL_GUARDED_BY(mutex_);
   // The layouts of each source. Its frames keep the source alive.
   absl::flat_hash_map<const SeriesSource*, std::vector<FramePtr>> sources_ ABSL_GUARDED_BY(mutex_);
-  // Every entry up to this one is in a frame, but for those that will come through AppendLate().
+  // Every entry up to this one is in a frame, but for those that NoteRead() names.
   std::atomic<uint64_t> applied_position_ = 0;
   std::atomic<size_t> longest_ = 0;
 };

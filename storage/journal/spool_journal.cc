@@ -185,6 +185,14 @@ absl::StatusOr<std::unique_ptr<SpoolJournal>> SpoolJournal::Open(SpoolJournalOpt
   return spool;
 }
 
+absl::Status SpoolJournal::Remove(const std::string& path) {
+  std::error_code error;
+  std::filesystem::remove(std::filesystem::path(path) / "CURRENT", error);
+  if (error) return absl::UnavailableError(absl::StrCat("remove ", path, ": ", error.message()));
+  return SpoolStatus(rocksdb::DestroyDB(path, rocksdb::Options(DbOptions({}), FamilyOptions())),
+                     absl::StrCat("remove ", path));
+}
+
 absl::StatusOr<std::shared_ptr<SpoolJournal::Database>> SpoolJournal::OpenDatabase(
     const SpoolJournalOptions& options) {
   TACHO_RETURN_IF_ERROR(CreateParents(options));

@@ -46,6 +46,11 @@ class SpoolJournal {
   static absl::StatusOr<std::unique_ptr<SpoolJournal>> Open(SpoolJournalOptions options);
   ~SpoolJournal();
 
+  // Removes the files of a spool that nobody has open, the one without which it is none first, so
+  // that half of it is never taken for a damaged one. Other files stay.
+  //   UNAVAILABLE  the disk refused, or another process has the directory open.
+  static absl::Status Remove(const std::string& path);
+
   // Drawn at random when the directory was created. Not 0.
   uint64_t generation() const { return generation_; }
   uint64_t begin() const ABSL_LOCKS_EXCLUDED(mutex_);  // Oldest position kept.

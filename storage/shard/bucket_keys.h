@@ -1,5 +1,6 @@
 // The keys of a shard's objects in a bucket. They are built and read here only.
 //
+//   v1/cluster                              how many shards there are              created once
 //   v1/shards/SSSS/manifest                 what is valid, and since which epoch   replaced
 //   v1/shards/SSSS/log/EEEE/NNNN            a segment, or the seal of the log      created once
 //   v1/shards/SSSS/state/EEEE-FILE.sst      files of exported column families      unique
@@ -30,6 +31,9 @@ inline constexpr uint64_t kMaxKeyNumber = 9'999'999'999'999'999;
 inline constexpr uint32_t kMaxShard = 9'999;
 // Days of the times that a row can have: nanoseconds in an int64.
 inline constexpr int64_t kMaxKeyDay = 106'752;
+
+// Of storage/shard/shard_count.h. It belongs to no shard: ParseObjectKey() does not know it.
+inline constexpr char kClusterKey[] = "v1/cluster";
 
 // Each function checks that its arguments are within the bounds above.
 std::string ManifestKey(uint32_t shard);

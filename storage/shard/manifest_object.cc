@@ -41,6 +41,15 @@ absl::StatusOr<ReadManifest> ManifestObject::Read() const {
   return ReadManifest{*std::move(manifest), std::move(object.tag)};
 }
 
+absl::StatusOr<ReadManifest> ManifestObject::ReadExisting() const {
+  auto read = Read();
+  if (!absl::IsNotFound(read.status())) return read;
+  return absl::NotFoundError(
+      absl::StrCat("there is no ", key_,
+                   " in this bucket: look whether bucket.url names the place "
+                   "of a collector, with its prefix"));
+}
+
 absl::StatusOr<ReadManifest> ManifestObject::Create(Manifest next) const {
   return Write(nullptr, std::move(next));
 }

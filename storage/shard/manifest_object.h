@@ -37,6 +37,8 @@ class ManifestObject {
   //   UNIMPLEMENTED  a newer version of the program has written it: upgrade this one.
   //   DATA_LOSS      it is damaged, or of another shard. The message names the key.
   absl::StatusOr<ReadManifest> Read() const;
+  // For operators' commands, which expect one: the message of NOT_FOUND says where to look.
+  absl::StatusOr<ReadManifest> ReadExisting() const;
 
   // Both write `next` with a new nonce, and with a version that is one above the one before. They
   // return what they wrote once it is known to be there.

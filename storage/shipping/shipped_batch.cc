@@ -4,6 +4,7 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
@@ -14,10 +15,10 @@ namespace tacho::storage {
 namespace {
 
 constexpr uint32_t kJournalNumber = 1;
+constexpr uint32_t kIndexNumber = 2;
 constexpr uint32_t kStateNumber = 3;
+constexpr uint32_t kEventsNumber = 4;
 constexpr char kSealedKind = 'P';  // Of SealedKey().
-// Of a batch that changes nothing: its header.
-constexpr size_t kBatchHeader = 12;
 
 // A column family that has nothing but a number, to build a batch with.
 class NumberedFamily final : public rocksdb::ColumnFamilyHandle {
@@ -102,37 +103,73 @@ class Filter final : public rocksdb::WriteBatch::Handler {
   uint64_t last_ = 0;
 };
 
-class Replay final : public rocksdb::WriteBatch::Handler {
+// The kinds of change that Filter leaves, as RocksDB writes them: the kind, varint of the column
+// family, varint length and key, and the same of the value, or of the end of the range.
+constexpr uint8_t kDeletion = 0x04;
+constexpr uint8_t kPut = 0x05;
+constexpr uint8_t kRangeDeletion = 0x0e;
+
+// Takes exactly what Filter leaves: what it leaves out must not come in by a damaged record.
+// RocksDB reads batches, too, but takes them for its own: damaged ones end the process.
+class Replay {
  public:
   Replay(const ShippedFamilies& families, rocksdb::WriteBatch* write)
       : families_({families.journal, families.index, families.state, families.events}),
         write_(write) {}
 
-  rocksdb::Status PutCF(uint32_t number, const rocksdb::Slice& key,
-                        const rocksdb::Slice& value) override {
-    rocksdb::ColumnFamilyHandle* const family = Find(number);
-    if (family == nullptr) return Unknown(number);
-    if (number == kJournalNumber && first_ == 0) first_ = PositionOf(key);
-    return write_->Put(family, key, value);
-  }
-  rocksdb::Status DeleteCF(uint32_t number, const rocksdb::Slice& key) override {
-    rocksdb::ColumnFamilyHandle* const family = Find(number);
-    return family == nullptr ? Unknown(number) : write_->Delete(family, key);
-  }
-  rocksdb::Status DeleteRangeCF(uint32_t number, const rocksdb::Slice& begin,
-                                const rocksdb::Slice& end) override {
-    rocksdb::ColumnFamilyHandle* const family = Find(number);
-    return family == nullptr ? Unknown(number) : write_->DeleteRange(family, begin, end);
+  absl::Status Apply(absl::string_view record) {
+    ByteReader in(record);
+    in.Le64();  // The sequence that it had in its database.
+    const uint32_t count = in.Le32();
+    if (!in.ok()) return Damaged("it is too short");
+    for (uint32_t i = 0; i < count; ++i) {
+      const uint8_t kind = in.Byte();
+      const uint64_t number = in.Varint();
+      const absl::string_view key = in.String();
+      const absl::string_view value = kind == kDeletion ? "" : in.String();
+      if (!in.ok()) return Damaged("it ends within a change");
+      TACHO_RETURN_IF_ERROR(ApplyOne(kind, number, key, value));
+    }
+    return in.AtEnd() ? absl::OkStatus() : Damaged("it has more than its changes");
   }
 
   uint64_t first() const { return first_; }
 
  private:
-  rocksdb::ColumnFamilyHandle* Find(uint32_t number) const {
-    return number >= 1 && number <= families_.size() ? families_[number - 1] : nullptr;
+  static absl::Status Damaged(absl::string_view what) {
+    return absl::DataLossError(absl::StrCat("a record is no write: ", what));
   }
-  static rocksdb::Status Unknown(uint32_t number) {
-    return rocksdb::Status::Corruption(absl::StrCat("no column family has the number ", number));
+  static rocksdb::Slice Slice(absl::string_view bytes) { return {bytes.data(), bytes.size()}; }
+
+  absl::Status ApplyOne(uint8_t kind, uint64_t number, absl::string_view key,
+                        absl::string_view value) {
+    if (number < 1 || number > families_.size()) {
+      return Damaged(absl::StrCat("no column family has the number ", number));
+    }
+    rocksdb::ColumnFamilyHandle* const family = families_[number - 1];
+    rocksdb::Status status;
+    if (kind == kPut) {
+      if (number == kStateNumber && !key.empty() && key[0] == kSealedKind) {
+        return Damaged("it has a sealed position");
+      }
+      if (number == kJournalNumber) {
+        const uint64_t position = PositionOf(Slice(key));
+        if (position == 0) return Damaged("an entry of the journal has no position");
+        if (first_ == 0) first_ = position;
+      }
+      status = write_->Put(family, Slice(key), Slice(value));
+    } else if (kind != kDeletion && kind != kRangeDeletion) {
+      return Damaged(absl::StrCat("it has a change of the kind ", kind));
+    } else if (number == kJournalNumber) {
+      return Damaged("it trims the journal");
+    } else if (kind == kDeletion) {
+      status = write_->Delete(family, Slice(key));
+    } else {
+      // The database would refuse it, and that would look as if the disk did.
+      if (value < key) return Damaged("a range ends before it begins");
+      status = write_->DeleteRange(family, Slice(key), Slice(value));
+    }
+    return status.ok() ? absl::OkStatus() : Damaged(status.ToString());
   }
 
   const std::array<rocksdb::ColumnFamilyHandle*, 4> families_;
@@ -155,14 +192,19 @@ absl::StatusOr<ShippedBatch> FilterBatch(const rocksdb::WriteBatch& batch,
 
 absl::StatusOr<uint64_t> ApplyRecord(absl::string_view record, const ShippedFamilies& families,
                                      rocksdb::WriteBatch* write) {
-  if (record.size() < kBatchHeader) return absl::DataLossError("a record is too short");
-  const rocksdb::WriteBatch batch{std::string(record)};
   Replay replay(families, write);
-  const rocksdb::Status status = batch.Iterate(&replay);
-  if (!status.ok()) {
-    return absl::DataLossError(absl::StrCat("a record is no write: ", status.ToString()));
-  }
+  TACHO_RETURN_IF_ERROR(replay.Apply(record));
   return replay.first();
+}
+
+absl::StatusOr<uint64_t> CheckRecord(absl::string_view record) {
+  NumberedFamily journal(kJournalNumber);
+  NumberedFamily index(kIndexNumber);
+  NumberedFamily state(kStateNumber);
+  NumberedFamily events(kEventsNumber);
+  rocksdb::WriteBatch nowhere;
+  return ApplyRecord(
+      record, {.journal = &journal, .index = &index, .state = &state, .events = &events}, &nowhere);
 }
 
 }  // namespace tacho::storage

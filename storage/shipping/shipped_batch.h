@@ -48,8 +48,12 @@ absl::StatusOr<ShippedBatch> FilterBatch(const rocksdb::WriteBatch& batch,
 
 // Adds the changes of a record, which may be any bytes, to `write`. Returns the position of the
 // first entry of the journal in it; 0: there is none.
-//   DATA_LOSS  it is no record.
+//   DATA_LOSS  it is no record, or has what FilterBatch() leaves out. `write` may have a part of
+//   it.
 absl::StatusOr<uint64_t> ApplyRecord(absl::string_view record, const ShippedFamilies& families,
                                      rocksdb::WriteBatch* write);
+
+// The same, applied to nothing.
+absl::StatusOr<uint64_t> CheckRecord(absl::string_view record);
 
 }  // namespace tacho::storage

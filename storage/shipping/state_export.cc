@@ -76,12 +76,16 @@ void StateExporter::Know(const std::vector<StateFile>& files) {
 }
 
 void StateExporter::RemoveDirectory() const {
-  std::vector<std::string> names;
-  options_.env->GetChildren(options_.directory, &names).PermitUncheckedError();
-  for (const std::string& name : names) {
-    options_.env->DeleteFile(absl::StrCat(options_.directory, "/", name)).PermitUncheckedError();
+  // RocksDB exports into the second and renames it in the end.
+  for (const std::string& directory :
+       {options_.directory, absl::StrCat(options_.directory, ".tmp")}) {
+    std::vector<std::string> names;
+    options_.env->GetChildren(directory, &names).PermitUncheckedError();
+    for (const std::string& name : names) {
+      options_.env->DeleteFile(absl::StrCat(directory, "/", name)).PermitUncheckedError();
+    }
+    options_.env->DeleteDir(directory).PermitUncheckedError();
   }
-  options_.env->DeleteDir(options_.directory).PermitUncheckedError();
 }
 
 absl::StatusOr<StoredFile> StateExporter::Upload(const std::string& path, const std::string& name) {

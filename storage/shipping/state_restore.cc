@@ -26,7 +26,6 @@
 namespace tacho::storage {
 namespace {
 
-constexpr char kHalfRestored[] = "bucket-restore-begun";
 constexpr char kImportDirectory[] = "bucket-import";
 constexpr char kFencedPrefix[] = ".fenced-";
 constexpr char kIndexFamily[] = "index";
@@ -81,8 +80,19 @@ absl::StatusOr<uint64_t> DecodePositions(absl::string_view bytes) {
   return position;
 }
 
-bool IsHalfRestored(rocksdb::Env* env, const std::string& path) {
-  return env->FileExists(absl::StrCat(path, "/", kHalfRestored)).ok();
+absl::StatusOr<std::string> GetNamedFile(Bucket& bucket, const StoredFile& file,
+                                         const BeforeRetry& before_retry) {
+  TACHO_ASSIGN_OR_RETURN(StoredObject object, GetUntilAnswered(bucket, file.key, before_retry));
+  const std::string& body = object.body;
+  if (body.size() != file.bytes || ExtendCrc32c(0, body.data(), body.size()) != file.crc32c) {
+    return absl::DataLossError(absl::StrCat(file.key, " is not what the manifest names"));
+  }
+  return std::move(object.body);
+}
+
+absl::Status MissingFile(absl::string_view key) {
+  return absl::DataLossError(
+      absl::StrCat(key, " is not in the bucket any more, and the manifest names it"));
 }
 
 absl::StatusOr<std::string> MoveAside(rocksdb::Env* env, const std::string& path,
@@ -116,6 +126,8 @@ absl::StatusOr<std::unique_ptr<StateRestorer>> StateRestorer::Begin(Options opti
   return restorer;
 }
 
+StateRestorer::StateRestorer(Options options) : options_(std::move(options)) {}
+
 StateRestorer::~StateRestorer() { Close(); }
 
 void StateRestorer::Close() {
@@ -129,9 +141,9 @@ absl::Status StateRestorer::Open() {
   rocksdb::Env* const env = options_.env;
   const std::string& path = options_.path;
   TACHO_RETURN_IF_ERROR(FromRocksDb(env->CreateDirIfMissing(path), absl::StrCat("make ", path)));
-  TACHO_RETURN_IF_ERROR(
-      FromRocksDb(rocksdb::WriteStringToFile(env, "", absl::StrCat(path, "/", kHalfRestored), true),
-                  absl::StrCat("write into ", path)));
+  TACHO_RETURN_IF_ERROR(FromRocksDb(
+      rocksdb::WriteStringToFile(env, "", absl::StrCat(path, "/", kHalfRestoredFile), true),
+      absl::StrCat("write into ", path)));
   TACHO_RETURN_IF_ERROR(RemoveDatabase(env, path));
   rocksdb::Options open;
   open.env = env;
@@ -145,19 +157,11 @@ absl::Status StateRestorer::Open() {
   return absl::OkStatus();
 }
 
-absl::Status StateRestorer::Download(const StateFile& file, const std::string& path) const {
-  const StoredFile& stored = file.file;
-  const auto object = GetUntilAnswered(*options_.bucket, stored.key, options_.before_retry);
-  if (absl::IsNotFound(object.status())) {
-    return absl::DataLossError(
-        absl::StrCat(stored.key, " is not in the bucket any more, and the manifest names it"));
-  }
-  if (!object.ok()) return object.status();
-  const std::string& body = object->body;
-  if (body.size() != stored.bytes || ExtendCrc32c(0, body.data(), body.size()) != stored.crc32c) {
-    return absl::DataLossError(absl::StrCat(stored.key, " is not what the manifest names"));
-  }
-  return FromRocksDb(rocksdb::WriteStringToFile(options_.env, body, path, true),
+absl::Status StateRestorer::Download(const StoredFile& file, const std::string& path) const {
+  const auto body = GetNamedFile(*options_.bucket, file, options_.before_retry);
+  if (absl::IsNotFound(body.status())) return MissingFile(file.key);
+  if (!body.ok()) return body.status();
+  return FromRocksDb(rocksdb::WriteStringToFile(options_.env, *body, path, true),
                      absl::StrCat("write ", path));
 }
 
@@ -189,7 +193,7 @@ absl::Status StateRestorer::Import(const Manifest& manifest) {
     one.largestkey = table.last_key;
     one.oldest_ancester_time = table.oldest_time;
     one.file_creation_time = table.file_time;
-    TACHO_RETURN_IF_ERROR(Download(file, absl::StrCat(directory, one.name)));
+    TACHO_RETURN_IF_ERROR(Download(file.file, absl::StrCat(directory, one.name)));
     rocksdb::ExportImportFilesMetaData& family = families[table.family];
     family.db_comparator_name = table.comparator;
     family.files.push_back(std::move(one));
@@ -244,6 +248,18 @@ absl::Status StateRestorer::Apply(const Segment& segment) {
   return FromRocksDb(db_->Write(unlogged, &write), "apply a segment");
 }
 
+absl::Status StateRestorer::AddBlock(int64_t day, const StoredFile& block) {
+  const std::string name = PartitionName(day);
+  if (Find(name) == nullptr) TACHO_RETURN_IF_ERROR(Create(name));
+  const std::string path = absl::StrCat(options_.path, "/", kImportDirectory, "/block.sst");
+  TACHO_RETURN_IF_ERROR(Download(block, path));
+  rocksdb::IngestExternalFileOptions ingest;
+  ingest.move_files = true;
+  ingest.write_global_seqno = false;  // The file stays as it is.
+  return FromRocksDb(db_->IngestExternalFile(Find(name), {path}, ingest),
+                     absl::StrCat("take in the block ", block.key));
+}
+
 absl::Status StateRestorer::Finish() {
   TACHO_CHECK(db_ != nullptr);
   rocksdb::WriteOptions unlogged;
@@ -260,7 +276,7 @@ absl::Status StateRestorer::Finish() {
   }
   Journal::StageMark(families_.journal, begin, &write);
   write.Put("format", options_.format);
-  write.Put(kRestoredAtKey, absl::StrCat(options_.epoch));
+  if (options_.epoch != 0) write.Put(kRestoredAtKey, absl::StrCat(options_.epoch));
   TACHO_RETURN_IF_ERROR(FromRocksDb(db_->Write(unlogged, &write), "finish the restore"));
   std::vector<rocksdb::ColumnFamilyHandle*> all = handles_;
   all.push_back(db_->DefaultColumnFamily());
@@ -272,7 +288,7 @@ absl::Status StateRestorer::Finish() {
     options_.env->DeleteFile(absl::StrCat(import, "/", name)).PermitUncheckedError();
   }
   options_.env->DeleteDir(import).PermitUncheckedError();
-  return FromRocksDb(options_.env->DeleteFile(absl::StrCat(options_.path, "/", kHalfRestored)),
+  return FromRocksDb(options_.env->DeleteFile(absl::StrCat(options_.path, "/", kHalfRestoredFile)),
                      "finish the restore");
 }
 

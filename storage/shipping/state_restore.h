@@ -31,8 +31,14 @@ std::string EncodePositions(uint64_t unsealed_from);
 //   DATA_LOSS  it is damaged.
 absl::StatusOr<uint64_t> DecodePositions(absl::string_view bytes);
 
-// Whether a restore into this directory was begun and did not end. What is there is worth nothing.
-bool IsHalfRestored(rocksdb::Env* env, const std::string& path);
+// Reads a file that a manifest or a list names, and compares it with what they say of it.
+//   NOT_FOUND  there is no such object.
+//   DATA_LOSS  it is another; the message names its key.
+//   others     of the bucket or `before_retry`.
+absl::StatusOr<std::string> GetNamedFile(Bucket& bucket, const StoredFile& file,
+                                         const BeforeRetry& before_retry);
+// For a file that a manifest still names and that was NOT_FOUND.
+absl::Status MissingFile(absl::string_view key);
 
 // Moves everything in the directory, except `kept`, into a directory in it, whose path it returns:
 // `path`/.fenced-N, with the lowest N that is not there. The directory itself may be a mount point.
@@ -52,7 +58,9 @@ class StateRestorer {
     Bucket* bucket = nullptr;
     BeforeRetry before_retry;
     std::string format;  // The store's format version.
-    uint64_t epoch = 0;  // In which it is restored; noted under kRestoredAtKey.
+    // In which it is restored; noted under kRestoredAtKey. 0: nothing is noted. The store is one of
+    // its own then, which the bucket's owner does not take for a copy.
+    uint64_t epoch = 0;
   };
   // Downloads and imports the state files.
   //   DATA_LOSS  one is missing or damaged; the message names its key.
@@ -64,16 +72,20 @@ class StateRestorer {
   // The next segment, in the order of replay.
   absl::Status Apply(const Segment& segment);
 
+  // Downloads a block, whose columns the disk then has in the column family of their day. The
+  // blocks of a day may overlap: a key has the same value in all of them.
+  //   DATA_LOSS  it is missing or damaged; the message names its key.
+  absl::Status AddBlock(int64_t day, const StoredFile& block);
+
   // Writes everything out and closes the database. Only then it can be opened as a store.
   absl::Status Finish();
 
  private:
-  explicit StateRestorer(Options options) : options_(std::move(options)) {}
+  explicit StateRestorer(Options options);
 
   absl::Status Open();
   absl::Status Import(const Manifest& manifest);
-  // Downloads into `directory`, under the name that the table had.
-  absl::Status Download(const StateFile& file, const std::string& path) const;
+  absl::Status Download(const StoredFile& file, const std::string& path) const;
   absl::Status Create(const std::string& name);
   rocksdb::ColumnFamilyHandle* Find(const std::string& name) const;
   void Close();

@@ -25,6 +25,7 @@ struct Batch {};
 Batch NextBatch() { return {}; }
 double TrainOn(const Batch& /*batch*/) { return 0.5; }
 void SaveCheckpoint() {}
+void AllReduce() {}
 std::vector<double> GradientNorms() { return {0.01, 2}; }
 
 constexpr int64_t steps = 3;
@@ -63,6 +64,13 @@ for (int64_t n = 0; n < steps; ++n) {
   step.Phase("compute");
   recorder.Set(loss, TrainOn(batch));
 }
+auto step = recorder.Step(steps);
+step.Phase("compute");
+{
+  auto collective = step.Collective("dp-allreduce", 4'000'000);
+  AllReduce();
+}
+step.End();
 recorder.SetAttribute("model", "resnet-50");
 recorder.SetAttribute("planned_steps", steps);
 recorder.Event("checkpoint_started", "To /checkpoints/100.");
@@ -95,7 +103,7 @@ recorder.CommitStep(7);
       }
     }
   }
-  EXPECT_THAT(read_steps, ElementsAre(0, 1, 2, 7));
+  EXPECT_THAT(read_steps, ElementsAre(0, 1, 2, 3, 7));
   EXPECT_THAT(events, ElementsAre("checkpoint_started", "checkpoint_saved"));
   EXPECT_EQ(observed, 2u);
   EXPECT_THAT((*reader)->attributes(), SizeIs(2));
@@ -142,7 +150,7 @@ TEST_F(ReadmeTest, EveryExampleOfThePageIsRunHere) {
     EXPECT_THAT(source, HasSubstr(page.substr(begin, page.find("```", begin) - begin)));
     ++blocks;
   }
-  EXPECT_EQ(blocks, 6);
+  EXPECT_EQ(blocks, 7);
 }
 
 }  // namespace

@@ -3,7 +3,8 @@
 // where nothing was planted.
 //
 // Usage: evaluate_conditions DIRECTORY [--half tune|report|all] [--trials N] [--list]
-// [--scenarios-only]
+// [--scenarios-only | --profiles-only [--settings YAML] [--phases recorded|unrecorded]
+// [--healthy-jobs N]]
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -17,6 +18,7 @@
 #include "server/conditions/detectors/detectors.h"
 #include "tacho/config/v1/conditions.pb.h"
 #include "tests/conditions/planted.h"
+#include "tests/conditions/profile_fleet.h"
 #include "tests/conditions/recorded_job.h"
 #include "tests/conditions/scenarios.h"
 #include "tests/conditions/synthetic.h"
@@ -37,6 +39,10 @@ struct Flags {
   size_t trials = 5;  // For each fault in each curve.
   bool list = false;
   bool scenarios_only = false;
+  bool profiles_only = false;
+  std::string phases;        // Only jobs with "recorded" or "unrecorded" ones.
+  std::string settings;      // Of the section `conditions`, for the fleet with profiles.
+  size_t healthy_jobs = 84;  // Two hours each: a job-week.
 };
 
 // FNV-1a: which half a job is in depends on nothing but its name.
@@ -254,7 +260,61 @@ void PrintScenarios(uint64_t seed, bool list) {
   }
 }
 
+void PrintKinds(const ProfileScore& score) {
+  KindScore all;
+  const auto print = [](const std::string& name, const KindScore& one) {
+    std::printf("| %s | %zu | %.2f | %zu of %zu | %.0f / %.0f |\n", name.c_str(), one.trials,
+                Share(one.found, one.trials), one.named, one.to_name, Quantile(one.seconds, 0.5),
+                Quantile(one.seconds, 0.9));
+  };
+  std::printf(
+      "| fault | trials | recall | right culprit first | delay, s p50 / p90 "
+      "|\n|---|---|---|---|---|"
+      "\n");
+  for (const auto& [name, one] : score.kinds) {
+    print(name, one);
+    all.trials += one.trials;
+    all.found += one.found;
+    all.to_name += one.to_name;
+    all.named += one.named;
+    all.seconds.insert(all.seconds.end(), one.seconds.begin(), one.seconds.end());
+  }
+  print("all", all);
+  std::printf(
+      "\nPrecision %.3f; %zu false alarms in %.0f job-hours, %.2f a job-week; healthy jobs were "
+      "judged as fast for %.0f %% of the time.\n",
+      Share(all.found, all.found + score.false_alarms), score.false_alarms, score.hours,
+      static_cast<double>(score.false_alarms) / score.hours * 168, 100 * score.fast_share);
+}
+
+// Jobs that record their phases, and jobs that do not, as users see their conditions.
+int PrintProfileFleet(const Flags& flags) {
+  config::v1::Conditions config;
+  const absl::Status read = config::ParseYaml(flags.settings, "--settings", &config);
+  if (!read.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(read.message()).c_str());
+    return 2;
+  }
+  const auto settings = server::conditions::ConditionSettings::Create(config);
+  if (!settings.ok()) abort();
+  for (const bool records : {true, false}) {
+    if (flags.phases == (records ? "unrecorded" : "recorded")) continue;
+    const ProfileScore score =
+        ScoreProfiles(**settings, records,
+                      {.seed = kSeed, .trials = flags.trials, .healthy_jobs = flags.healthy_jobs});
+    std::printf("\n## Fleet of random jobs that %s their phases\n\n",
+                records ? "record" : "do not record");
+    PrintKinds(score);
+    for (const std::string& remark : score.remarks) {
+      if (flags.list) std::printf("%s\n", remark.c_str());
+    }
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
 int Run(const Flags& flags) {
+  if (flags.profiles_only) return PrintProfileFleet(flags);
   if (flags.scenarios_only) {
     PrintScenarios(kSeed, flags.list);
     return 0;
@@ -265,7 +325,7 @@ int Run(const Flags& flags) {
     std::printf("recorded curves are skipped: %s\n", std::string(jobs.status().message()).c_str());
     PrintSynthetic(detectors, flags.trials);
     PrintScenarios(kSeed, flags.list);
-    return 0;
+    return PrintProfileFleet(flags);
   }
   if (flags.half != "all") {
     const bool tune = flags.half == "tune";
@@ -278,7 +338,7 @@ int Run(const Flags& flags) {
   PrintPlanted(*jobs, detectors, flags.trials);
   PrintSynthetic(detectors, flags.trials);
   PrintScenarios(kSeed, flags.list);
-  return 0;
+  return PrintProfileFleet(flags);
 }
 
 }  // namespace
@@ -294,6 +354,14 @@ int main(int argc, char** argv) {
       flags.trials = static_cast<size_t>(std::atoi(argv[++i]));
     } else if (std::strcmp(argv[i], "--scenarios-only") == 0) {
       flags.scenarios_only = true;
+    } else if (std::strcmp(argv[i], "--profiles-only") == 0) {
+      flags.profiles_only = true;
+    } else if (std::strcmp(argv[i], "--phases") == 0 && more) {
+      flags.phases = argv[++i];
+    } else if (std::strcmp(argv[i], "--settings") == 0 && more) {
+      flags.settings = argv[++i];
+    } else if (std::strcmp(argv[i], "--healthy-jobs") == 0 && more) {
+      flags.healthy_jobs = static_cast<size_t>(std::atoi(argv[++i]));
     } else if (std::strcmp(argv[i], "--list") == 0) {
       flags.list = true;
     } else {

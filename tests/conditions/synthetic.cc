@@ -49,6 +49,7 @@ constexpr Scenario kScenarios[] = {
     {"LowUtilization", "chips a fifth as busy", FaultKind::kLowUse, 0.2, 900},
     {"SlowerThanBaseline", "all compute 50 % longer", FaultKind::kSlowdown, 0.5, 900},
     {"ThroughputDropped", "all compute 50 % longer", FaultKind::kSlowdown, 0.5, 900},
+    {"SlowCollective", "the link between two tasks is slow", FaultKind::kSlowLink, 0.2, 300, true},
     {"MemoryLeak", "host leaks 20 MB a second", FaultKind::kHostLeak, 20e6, 2400, true},
     {"MemoryLeak", "chip leaks 5 MB a second", FaultKind::kHbmLeak, 5e6, 2400, true},
     {"MemoryPressure", "host leaks 200 MB a second", FaultKind::kHostLeak, 200e6, 2400, true},
@@ -89,7 +90,9 @@ void Try(const Scenario& scenario, const Detector& detector, uint64_t seed, uint
   if (scenario.one_host) fault.host = kTarget;
   if (scenario.one_task) fault.task = kTarget;
   // The fleet's spikes always last for five steps.
-  const SyntheticFleet fleet(OptionsOf(seed, tasks), {fault}, kUntil);
+  FleetOptions options = OptionsOf(seed, tasks);
+  options.collectives = detector.name == "SlowCollective";
+  const SyntheticFleet fleet(options, {fault}, kUntil);
   ++score->trials;
   const bool target = scenario.one_host || scenario.one_task;
   score->targeted += target ? 1 : 0;
@@ -131,7 +134,9 @@ HealthyScore ScoreHealthy(const std::vector<Detector>& detectors, const Syntheti
   score.present.resize(detectors.size());
   score.episodes.resize(detectors.size());
   for (size_t i = 0; i < options.trials; ++i) {
-    const SyntheticFleet fleet(OptionsOf(500 + i, options.tasks), {}, options.healthy_seconds);
+    FleetOptions healthy = OptionsOf(500 + i, options.tasks);
+    healthy.collectives = true;
+    const SyntheticFleet fleet(healthy, {}, options.healthy_seconds);
     std::vector<bool> before(detectors.size());
     for (double t = kEvery; t < options.healthy_seconds; t += 3 * kEvery) {
       const server::conditions::JobWindow window = fleet.At(t);

@@ -3,7 +3,10 @@
 // wrong.
 //
 //   tacho-crash-campaign [--dir DIR] [--kills N] [--seconds S] [--seed S] [--samples N]
-//   [--all-points]
+//   [--all-points] [--bucket]
+//
+// With --bucket acknowledgements wait for a bucket (cluster.ack: shared), and every second kill
+// takes the disk along: what was acknowledged must be there all the same.
 //
 // --samples gives a store up when it holds this many: each life reads it as a whole, so that small
 // ones make more kills, and large ones have more in their files. --all-points also fails if a named
@@ -28,6 +31,7 @@
 #include "tests/crash/crash_env.h"
 #include "tests/crash/kill_campaign.h"
 #include "tests/crash/model.h"
+#include "tests/crash/object_store.h"
 #include "tests/crash/victim_process.h"
 #include "tests/crash/wire.h"
 #include "tests/crash/writer.h"
@@ -40,6 +44,7 @@ namespace fs = std::filesystem;
 struct Flags : KillFlags {
   uint64_t samples = 10'000;
   bool all_points = false;
+  bool bucket = false;
 };
 
 // How one life of the writer is to end.
@@ -57,6 +62,7 @@ struct Totals {
   uint64_t kills_late = 0;     // Random kills where a point was armed and not reached.
   uint64_t kills_opening = 0;  // Random kills before the store was open.
   uint64_t closed = 0;
+  uint64_t disks_lost = 0;
   uint64_t gave_up = 0;  // It was not, and the process ended.
   uint64_t resumed = 0;  // A full disk that was sat out.
   uint64_t stores = 0;
@@ -75,6 +81,13 @@ class Campaign {
       totals_.kills_at[std::string(point)] = 0;
     }
     for (const absl::string_view point : kIoPoints) totals_.kills_at[std::string(point)] = 0;
+    if (!flags_.bucket) return;
+    for (const absl::string_view point : storage::crash_point::kAllShared) {
+      totals_.kills_at[std::string(point)] = 0;
+    }
+    // Such a store is not opened on a full disk.
+    totals_.kills_at.erase(storage::crash_point::kResumed);
+    totals_.kills_at.erase(storage::crash_point::kResumeKept);
   }
 
   int Run() {
@@ -118,6 +131,7 @@ class Campaign {
     dir_ = absl::StrCat(flags_.dir, "/store-", totals_.stores++);
     fs::remove_all(dir_);
     fs::create_directories(dir_);
+    if (flags_.bucket) object_store_ = std::make_unique<ObjectStore>();
     model_ = std::make_unique<Model>(store_seed_);
   }
 
@@ -140,7 +154,9 @@ class Campaign {
     for (const auto& [point, hits] : totals_.kills_at) points.emplace_back(hits, point);
     std::sort(points.begin(), points.end());
     ending.point = points[random_() % (random_() % 2 == 0 ? 6 : points.size())].second;
-    if (absl::StartsWith(ending.point, "open.")) {
+    if (absl::StartsWith(ending.point, "shared.") && ending.point != "shared.exported") {
+      ending.hit = 1;
+    } else if (absl::StartsWith(ending.point, "open.")) {
       ending.hit = ending.point == "open.replay" ? 1 + random_() % 20 : 1;
     } else if (absl::StartsWith(ending.point, "resume.")) {
       ending.hit = 1;
@@ -164,7 +180,13 @@ class Campaign {
   void Live(uint64_t life, const Ending& ending) {
     ++totals_.lives;
     ready_ = ending_ = closed_ = false;
-    const bool full = absl::StartsWith(ending.point, "resume.") || random_() % 8 == 0;
+    // A process that gave its disk up has not acknowledged what is not in the bucket either.
+    if (flags_.bucket && life > 0 && random_() % 2 == 0) {
+      fs::remove_all(dir_);
+      ++totals_.disks_lost;
+    }
+    const bool full =
+        !flags_.bucket && (absl::StartsWith(ending.point, "resume.") || random_() % 8 == 0);
     const WriterOptions writer{.dir = dir_,
                                .seed = store_seed_,
                                .life = life,
@@ -172,7 +194,9 @@ class Campaign {
                                .hit = ending.hit,
                                .retention = retention_,
                                .full = full,
-                               .close_after = ending.close_after};
+                               .close_after = ending.close_after,
+                               .endpoint = flags_.bucket ? object_store_->endpoint() : "",
+                               .url = flags_.bucket ? "s3://tests/store" : ""};
     const VictimLife lived = LiveAndBeKilled(
         [&writer](int fd) { return RunWriter(writer, fd); }, ending.kill_after, ending.from_ready,
         [this](const Report& report, absl::string_view text) { Take(report, text); });
@@ -264,6 +288,9 @@ class Campaign {
         "absent; %d samples checked, bit for bit\n",
         totals_.stored, totals_.samples_stored, totals_.unanswered_found, totals_.unanswered_absent,
         totals_.samples_checked);
+    if (flags_.bucket) {
+      std::cout << absl::StrFormat("%d times the disk was lost\n", totals_.disks_lost);
+    }
     PrintReport(Kills(), totals_.samples_stored, totals_.samples_checked, !failure_.empty());
     for (const auto& [point, kills] : totals_.kills_at) {
       std::cout << absl::StrFormat("  %-20s %6d%s\n", point, kills,
@@ -288,6 +315,7 @@ class Campaign {
   uint64_t store_seed_ = 0;
   bool retention_ = false;
   std::string dir_;
+  std::unique_ptr<ObjectStore> object_store_;  // With flags_.bucket.
   std::unique_ptr<Model> model_;
   absl::Time begin_;
   absl::Time told_;
@@ -304,10 +332,12 @@ class Campaign {
 int main(int argc, char** argv) {
   tacho::crash::Flags flags;
   flags.dir = "/tmp/tacho-crash";
-  if (!tacho::crash::ParseKillFlags(
-          argc, argv, &flags, {{"samples", &flags.samples}, {"all-points", &flags.all_points}})) {
+  if (!tacho::crash::ParseKillFlags(argc, argv, &flags,
+                                    {{"samples", &flags.samples},
+                                     {"all-points", &flags.all_points},
+                                     {"bucket", &flags.bucket}})) {
     std::cerr << "tacho-crash-campaign [--dir DIR] [--kills N] [--seconds S] [--seed S] "
-                 "[--samples N] [--all-points]\n";
+                 "[--samples N] [--all-points] [--bucket]\n";
     return 2;
   }
   return tacho::crash::Campaign(std::move(flags)).Run();

@@ -15,14 +15,17 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "storage/bucket/bucket_options.h"
 #include "storage/codec/keys.h"
 #include "storage/db/crash_point.h"
+#include "storage/history/piece_cache.h"
 #include "storage/store.h"
 #include "tests/crash/contents.h"
 #include "tests/crash/crash_env.h"
 #include "tests/crash/plan.h"
 #include "tests/crash/sender.h"
 #include "tests/crash/wire.h"
+#include "tests/support/fake_object_store.h"
 
 namespace tacho::crash {
 namespace {
@@ -38,6 +41,7 @@ class Writer {
 
   int Run() {
     std::filesystem::create_directories(options_.dir);
+    OpenBucket();
     auto store = storage::Store::Open(StoreOptionsOf());
     if (!store.ok()) return pipe_.Fail(store.status().ToString());
     store_ = *std::move(store);
@@ -64,6 +68,8 @@ class Writer {
       const uint64_t chance = random_() % 100;
       if (chance < 2) Expect(store_->Seal());
       if (chance == 2) Expect(store_->EnforceRetention());
+      // The background does it too, but its first round comes after a minute.
+      if (chance == 3 && bucket_ != nullptr) Expect(store_->CommitShared());
       if (chance % 4 == 3) ::usleep(static_cast<useconds_t>(random_() % 1500));
     }
     env_.SetFull(false);
@@ -102,7 +108,31 @@ class Writer {
     };
     options.at_point = [this](absl::string_view point) { At(point); };
     if (options_.retention) options.now = [this] { return absl::FromUnixNanos(now_ns_); };
+    if (bucket_ != nullptr) {
+      options.history = {.bucket = bucket_.get(), .pieces = pieces_.get(), .owner = "campaign"};
+      options.shared.on = true;
+      options.shared.interval = absl::Milliseconds(random_() % 20);
+      options.shared.on_ended = [this](const absl::Status& why) {
+        std::_Exit(pipe_.Fail("acknowledgements ended: " + why.ToString()));
+      };
+    }
     return options;
+  }
+
+  // Not probed: that would take longer than the life of the process.
+  void OpenBucket() {
+    if (options_.url.empty()) return;
+    ::setenv("AWS_ACCESS_KEY_ID", testing::FakeObjectStore::kKeyId, 1);
+    ::setenv("AWS_SECRET_ACCESS_KEY", testing::FakeObjectStore::kSecret, 1);
+    auto bucket = storage::OpenBucket({.url = options_.url,
+                                       .endpoint = options_.endpoint,
+                                       .path_style = true,
+                                       .credentials = "environment"});
+    auto pieces = storage::PieceCache::Open({.path = absl::StrCat(options_.dir, "-pieces")});
+    Expect(bucket.status());
+    Expect(pieces.status());
+    bucket_ = *std::move(bucket);
+    pieces_ = *std::move(pieces);
   }
 
   bool IsRefusing() {
@@ -140,6 +170,8 @@ class Writer {
   std::atomic<bool> refusing_ = false;
   CrashEnv env_;
   std::atomic<int64_t> now_ns_ = kBeginNs;
+  std::unique_ptr<storage::Bucket> bucket_;  // Null: there is none.
+  std::unique_ptr<storage::PieceCache> pieces_;
   std::unique_ptr<storage::Store> store_;
 };
 

@@ -16,6 +16,10 @@ struct WriterOptions {
   bool retention = false;    // Days are dropped.
   bool full = false;         // The disk is, for a while.
   uint64_t close_after = 0;  // Messages, then it closes; 0: never.
+  // With acknowledgements that wait for a bucket: the endpoint of a FakeObjectStore, and the
+  // store's place there. Empty: without.
+  std::string endpoint;
+  std::string url;
 };
 
 // Reports to `fd` (wire.h). Returns the process's exit status.

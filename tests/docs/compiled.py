@@ -9,7 +9,7 @@ import pages
 # The keys at the top of each program's configuration.
 READERS = {
     "tacho-collector": {"listen", "storage", "ingest", "query", "metrics", "log", "quotas", "limits", "admin", "auth",
-                        "conditions", "ui", "interop", "bucket"},
+                        "conditions", "ui", "interop", "bucket", "cluster", "cost", "forward"},
     "tacho-agent": {"collector", "identity", "spool", "sources", "log"},
 }
 COMPILE = ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror"]

@@ -13,6 +13,7 @@
 #include "storage/shard/bucket_keys.h"
 #include "storage/shard/manifest.h"
 #include "storage/shard/segment.h"
+#include "storage/shard/shard_count.h"
 
 namespace tacho::storage {
 namespace {
@@ -73,5 +74,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Expect(again.ok() && *again == *blocks);
   }
   static_cast<void>(ParseObjectKey(bytes));
+  if (const auto shards = DecodeShardCount(bytes); shards.ok()) {
+    const auto again = DecodeShardCount(EncodeShardCount(*shards));
+    Expect(again.ok() && *again == *shards);
+  }
   return 0;
 }

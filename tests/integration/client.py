@@ -37,8 +37,9 @@ class Stream:
     """One ingest stream. Sends in the caller's thread, reads in its own."""
 
     def __init__(
-        self, address, agent_id, generation, first_sequence, credentials=None, token=None
-    ):
+        self, address, agent_id, generation, first_sequence, credentials=None, token=None,
+        shards=0, shard=0,
+    ):  # fmt: skip
         self._out = queue.Queue()
         self._channel = connect(address, credentials)
         self._changed = threading.Condition()
@@ -49,8 +50,9 @@ class Stream:
         self.error = None
         self.ended = False
         hello = ingest_pb2.Hello(
-            agent_id=agent_id, spool_generation=generation, first_sequence=first_sequence
-        )
+            agent_id=agent_id, spool_generation=generation, first_sequence=first_sequence,
+            shards=shards, shard=shard,
+        )  # fmt: skip
         self.send(ingest_pb2.ClientMessage(hello=hello))
         self._call = ingest_pb2_grpc.IngestStub(self._channel).Stream(
             iter(self._next, _END), metadata=bearer(token)

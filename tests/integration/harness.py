@@ -22,6 +22,7 @@ sys.path.insert(0, os.environ.get("TACHO_STUBS", "."))
 SKIPPED = 77  # SKIP_RETURN_CODE in CMakeLists.txt.
 # Generous: two busy cores and a debug build. Every wait ends as soon as its condition holds.
 PATIENCE_S = 60.0
+CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 _REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -213,6 +214,7 @@ class TestCase(unittest.TestCase):
     def setUp(self):
         self.directory = tempfile.mkdtemp(prefix="tacho-test-")
         self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        self.programs = []  # Those that were started.
         self.seed = int(os.environ.get("TACHO_SEED") or random.SystemRandom().randrange(1 << 32))
         self.random = random.Random(self.seed)
 
@@ -230,8 +232,18 @@ class TestCase(unittest.TestCase):
         """Starts a Collector, an Agent or takes a running Program; it is killed after the test."""
         if hasattr(program, "start"):
             program.start()
-        self.addCleanup(lambda: getattr(program, "program", program).kill())
+        self.addCleanup(self._end, program)
+        if program not in self.programs:
+            self.programs.append(program)
         return program
+
+    def _end(self, program):
+        """A program that has crashed fails the test, whatever the test looked at."""
+        running = getattr(program, "program", program)
+        ended = running.process.poll() if isinstance(running, Program) else None
+        running.kill()
+        if ended is not None and -ended in CRASHES:
+            raise AssertionError(f"{running.arguments[0]} ended by {signal.Signals(-ended).name}\n{running.tail()}")
 
 
 class ShowingResult(unittest.TextTestResult):
@@ -242,6 +254,10 @@ class ShowingResult(unittest.TextTestResult):
         if not directory or not os.path.isdir(directory):
             return
         print(f"\nTACHO_SEED={test.seed} repeats the random choices", file=sys.stderr)
+        for program in test.programs:
+            running = getattr(program, "program", program)
+            if isinstance(running, Program) and (code := running.process.poll()) is not None:
+                print(f"{running.arguments[0]} ({running.log}) has ended with {code}", file=sys.stderr)
         for name in sorted(os.listdir(directory)):
             if name.endswith(".log"):
                 with open(os.path.join(directory, name), "rb") as log:

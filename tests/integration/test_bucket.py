@@ -174,20 +174,25 @@ class BucketTest(BucketCase):
             self.assertIn(named, refused.stderr)
 
 
+def start_ceph(cls):
+    """For the length of a test class, with the buckets `plain` and `versioned`; cls.ceph is its environment."""
+    if ceph.missing():
+        raise unittest.SkipTest(f"no Ceph here: {', '.join(ceph.missing())} not found")
+    folder = tempfile.mkdtemp(prefix="tacho-ceph-")
+    cls.addClassCleanup(shutil.rmtree, folder, ignore_errors=True)
+    cls.addClassCleanup(subprocess.run, [ceph.CEPH, "stop", folder, "--purge"], check=False)
+    cls.ceph = ceph.start(folder)
+    ceph.put(cls.ceph, "/plain")
+    ceph.put(cls.ceph, "/versioned")
+    ceph.put(cls.ceph, "/versioned?versioning=", ceph.VERSIONS)
+
+
 class CephTest(BucketCase):
     """At a real Ceph."""
 
     @classmethod
     def setUpClass(cls):
-        if ceph.missing():
-            raise unittest.SkipTest(f"no Ceph here: {', '.join(ceph.missing())} not found")
-        folder = tempfile.mkdtemp(prefix="tacho-ceph-")
-        cls.addClassCleanup(shutil.rmtree, folder, ignore_errors=True)
-        cls.addClassCleanup(subprocess.run, [ceph.CEPH, "stop", folder, "--purge"], check=False)
-        cls.ceph = ceph.start(folder)
-        ceph.put(cls.ceph, "/plain")
-        ceph.put(cls.ceph, "/versioned")
-        ceph.put(cls.ceph, "/versioned?versioning=", ceph.VERSIONS)
+        start_ceph(cls)
 
     def begin_in(self, bucket):
         keys = {key: value for key, value in self.ceph.items() if key.startswith("AWS_")}

@@ -63,7 +63,10 @@ class AgentKillTest(harness.TestCase):
         super().setUp()
         print(f"seed {self.seed}")
         config = "storage: {seal_rows: 64, seal_age: 1s}\nlog: {level: warn}\n"
-        self.collector = self.started(harness.Collector(self.directory, config))
+        self.begin(harness.Collector(self.directory, config))
+
+    def begin(self, collector):
+        self.collector = self.started(collector)
         self.rings = os.path.join(self.directory, "rings")
         os.mkdir(self.rings)
         sources = (

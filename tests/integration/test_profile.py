@@ -45,10 +45,13 @@ class Profiler(profiler_service_pb2_grpc.ProfilerServiceServicer):
         return profiler_service_pb2.ProfileResponse(xspace=self.xspace, empty_trace=not self.xspace)
 
 
-class ProfileTest(harness.TestCase):
+class ProfileCase(harness.TestCase):
+    CONFIG = "log: {level: warn}\n"
+    TRAINER = TRAINER
+
     def setUp(self):
         super().setUp()
-        self.collector = self.started(harness.Collector(self.directory, "log: {level: warn}\n"))
+        self.collector = self.started(harness.Collector(self.directory, self.CONFIG))
         self.rings = os.path.join(self.directory, "rings")
         os.mkdir(self.rings)
         self.profiles = os.path.join(self.directory, "profiles")
@@ -68,7 +71,7 @@ class ProfileTest(harness.TestCase):
     def train(self, *ports):
         for task, port in enumerate(ports):
             env = {**os.environ, "TACHO_RING_DIR": self.rings, "PYTHONPATH": CLIENT}
-            words = [sys.executable, "-c", TRAINER, str(task), str(port)]
+            words = [sys.executable, "-c", self.TRAINER, str(task), str(port)]
             self.started(harness.Program(words, os.path.join(self.directory, f"{task}.log"), env))
 
         def known():
@@ -86,6 +89,14 @@ class ProfileTest(harness.TestCase):
         directory = os.path.join(self.profiles, "plugins/profile")
         return sorted(os.listdir(directory)) if os.path.isdir(directory) else []
 
+    def events(self):
+        found = harness.tachoctl(
+            self.collector.address, "events", "job", "--kind", "profile_taken", "-o", "json"
+        )
+        return json.loads(found.stdout)["events"]
+
+
+class ProfileTest(ProfileCase):
     def test_traces_lie_where_tensorboard_finds_them(self):
         first, second = self.profiler(b"trace of 0"), self.profiler(b"trace of 1" * 1_000_000)
         busy, empty = self.profiler("Failed to create profiler session"), self.profiler(b"")
@@ -111,12 +122,9 @@ class ProfileTest(harness.TestCase):
         self.assertIn("profiler_port", reasons[4])
         self.assertIn("profiler server", reasons[5])
         # As events.
-        found = harness.tachoctl(
-            self.collector.address, "events", "job", "--kind", "profile_taken", "-o", "json"
-        )
-        events = json.loads(found.stdout)["events"]
         self.assertEqual(
-            {one["path"] for one in answer["profiles"]}, {event["fields"]["path"] for event in events}
+            {one["path"] for one in answer["profiles"]},
+            {event["fields"]["path"] for event in self.events()},
         )
         self.assertEqual([0], [one["task"] for one in self.profile("--task", "0")["profiles"]])
 
@@ -140,6 +148,67 @@ class ProfileTest(harness.TestCase):
         self.train(0)
         (absent,) = self.profile("--for", "1ms")["absent"]
         self.assertIn("does not answer such requests (profile)", absent["reason"])
+
+
+class ScheduleTest(ProfileCase):
+    """The collector has profiles taken by itself."""
+
+    CONFIG = """
+log: {level: warn}
+conditions:
+  interval: 200ms
+  settle: 0s
+  profiler: {every_steps: 100, min_interval: 1s, duration: 10ms, tasks: 1}
+"""
+    TRAINER = """
+import sys, time, tacho
+run = tacho.init(job="job", task=int(sys.argv[1]), attempt=0)
+run.config["profiler_port"] = sys.argv[2]
+for step in range(1_000_000):
+    run.log({"loss": 1.0}, step=step)
+    time.sleep(0.01)
+"""
+
+    def test_every_n_steps_a_trace_of_the_lowest_task(self):
+        first, second = self.profiler(b"trace of 0"), self.profiler(b"trace of 1")
+        self.agent(f"directory: {self.profiles}")
+        self.train(first.port, second.port)
+        harness.wait_until(lambda: len(self.events()) >= 2, "two profiles")
+        for event in self.events():
+            self.assertEqual("every 100 steps", event["fields"]["cause"])
+            with open(event["fields"]["path"], "rb") as file:
+                self.assertEqual(b"trace of 0", file.read())
+        self.assertEqual([], second.asked)
+        self.assertEqual(10, first.asked[0].duration_ms)
+
+
+class ConditionTest(ProfileCase):
+    CONFIG = """
+log: {level: warn}
+conditions:
+  interval: 200ms
+  settle: 0s
+  profiler: {on: [Diverged], duration: 10ms, tasks: 0}
+"""
+    TRAINER = """
+import sys, time, tacho
+run = tacho.init(job="job", task=int(sys.argv[1]), attempt=0)
+run.config["profiler_port"] = sys.argv[2]
+for step in range(1_000_000):
+    run.log({"loss": 1.0 if step < 200 else float("nan")}, step=step)
+    time.sleep(0.01)
+"""
+
+    def test_a_raised_condition_has_a_trace_of_all_tasks_taken_once(self):
+        first, second = self.profiler(b"trace of 0"), self.profiler(b"trace of 1")
+        self.agent(f"directory: {self.profiles}")
+        self.train(first.port, second.port)
+        harness.wait_until(lambda: len(self.events()) >= 2, "profiles of both tasks")
+        events = self.events()
+        self.assertEqual({"Diverged"}, {event["fields"]["cause"] for event in events})
+        for event in events:
+            self.assertTrue(os.path.exists(event["fields"]["path"]), event)
+        self.assertEqual((1, 1), (len(first.asked), len(second.asked)))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import http.client
 import json
 import math
 import os
-import struct
+import re
 import subprocess
 import time
 import urllib.parse
@@ -13,6 +13,7 @@ import urllib.parse
 import harness
 import client
 from client import bits, double
+from snappy_literals import packed
 
 from interop import prometheus_read_pb2 as read_pb2
 
@@ -21,23 +22,6 @@ EXAMPLE = os.path.join(
     os.path.dirname(os.path.abspath(__file__)), "../../deploy/prometheus/remote_read.yml"
 )
 EQ, NEQ, RE, NRE = range(4)
-
-
-def packed(message):
-    """Snappy's block format with literals alone (google/snappy, format_description.txt)."""
-    out = varint(len(message))
-    for i in range(0, len(message), 65536):
-        chunk = message[i : i + 65536]
-        out += b"\xf4" + struct.pack("<H", len(chunk) - 1) + chunk
-    return out
-
-
-def varint(value):
-    out = b""
-    while value >= 128:
-        out += bytes([value & 127 | 128])
-        value >>= 7
-    return out + bytes([value])
 
 
 def unpacked(body):
@@ -378,6 +362,56 @@ class PrometheusReadsTest(RemoteReadCase):
             for at, value in one["values"]:
                 self.assertEqual(float(value), self.value_at(samples, round(at * 1000)), at)
 
+    def test_promql_joins_on_the_step(self):
+        self.start_prometheus()
+        steps, losses = {}, {}
+        query = client.Query(self.collector.address)
+        for job in ("vision-a", "vision-b"):
+            for info, points in query.series(job, "loss"):
+                for at, step, attempt, pattern in points:
+                    key = (job, str(info.task), info.host, str(attempt))
+                    steps.setdefault(key, []).append((at // 1_000_000, step))
+                    losses.setdefault(key, []).append((at // 1_000_000, double(pattern)))
+        query.close()
+
+        def key(metric):
+            return metric["job"], metric["task"], metric["host"], metric["attempt"]
+
+        raw = self.ask("query", query="tacho_step[1h]", time=self.end_s + 1)
+        self.assertEqual({key(one["metric"]): [(round(at * 1000), int(step)) for at, step in one["values"]]
+                          for one in raw}, steps)  # fmt: skip
+        for second in (self.end_s, self.begin_s + 170):
+            now = {
+                key: (self.value_at(losses[key], second * 1000), self.value_at(steps[key], second * 1000))
+                for key in steps
+            }
+            late = {key: loss for key, (loss, step) in now.items() if step is not None and step >= 150}
+            self.assertLess(len(late), len(now))
+            self.compare(
+                self.ask("query", time=second,
+                         query="loss and on (job, task, host, attempt) (tacho_step >= 150)"), late, key)  # fmt: skip
+        others = self.ask("query", query='{__name__=~".+",job="vision-a",task="0"}', time=self.end_s)
+        self.assertEqual({one["metric"]["__name__"] for one in others},
+                         {"loss", "examples_total", "chip_power", "train_odd"})  # fmt: skip
+
+    def test_prometheus_gets_the_form_that_it_can_read(self):
+        """Prometheus 2 asks for samples alone; from 3 on it reads chunks too, which have no limit of size."""
+        self.start_prometheus()
+        _, _, body = harness.http_get(self.url + "/api/v1/status/buildinfo")
+        major = int(json.loads(body)["data"]["version"].split(".")[0])
+        self.assertEqual(self.answers(), {"samples": 0, "chunks": 0})
+        self.ask("query", query="sum(loss)", time=self.end_s)
+        expected = {"samples": 1, "chunks": 0} if major < 3 else {"samples": 0, "chunks": 1}
+        self.assertEqual(self.answers(), expected, f"Prometheus {major}")
+
+    def answers(self):
+        """Answers of remote read by form, as the collector counts them."""
+        page = harness.http_get(self.collector.url("/metrics"))[2].decode()
+        return {
+            form: int(float(value)) for form, value in
+            re.findall(r'^tacho_query_remote_reads_total\{form="(\w+)"\} (\S+)$', page, re.MULTILINE)
+        }  # fmt: skip
+
     def test_the_panels_of_a_dashboard_wait_for_each_other(self):
         self.start_prometheus()
         with concurrent.futures.ThreadPoolExecutor(40) as panels:
@@ -554,7 +588,8 @@ class ExploreTest(ExploreCase, RemoteReadCase):
             self.assertEqual(self.data("series", everything, form=form), self.ordered(self.stored))
             for name in names:
                 values = sorted({labels[name] for labels in self.stored if name in labels})
-                self.assertEqual(self.data(f"label/{name}/values", form=form), values)
+                more = ["tacho_step"] if name == "__name__" else []  # Which no other selector gets.
+                self.assertEqual(self.data(f"label/{name}/values", form=form), sorted(values + more))
                 self.assertEqual(
                     self.data(f"label/{name}/values", ("match[]", '{job=~"vision.*"}')), values
                 )
@@ -593,7 +628,7 @@ class ExploreTest(ExploreCase, RemoteReadCase):
         server = self.collector.url("")
         labels = promtool("labels", server, "__name__")
         self.assertEqual(labels.returncode, 0, labels)
-        self.assertEqual(labels.stdout.split(), ["chip_power", "examples_total", "loss", "train_odd"])
+        self.assertEqual(labels.stdout.split(), ["chip_power", "examples_total", "loss", "tacho_step", "train_odd"])
         series = promtool("series", server, '--match=loss{job="vision-a"}', f"--start={self.now_s - 9}")
         self.assertEqual(series.returncode, 0, series)
         self.assertEqual(len(series.stdout.splitlines()), 3, series)

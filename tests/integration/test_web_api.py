@@ -11,7 +11,7 @@ import harness  # First: it makes the stubs importable.
 import grpc
 from google.protobuf import json_format
 from security_case import SecurityCase
-from tacho.v1 import (conditions_pb2, forecast_pb2, goodput_pb2, ingest_pb2, query_pb2,
+from tacho.v1 import (conditions_pb2, cost_pb2, forecast_pb2, goodput_pb2, ingest_pb2, query_pb2,
                       query_pb2_grpc, types_pb2, view_pb2)  # fmt: skip
 
 JOB = "bert"
@@ -32,6 +32,7 @@ REQUESTS = {
     "Export": query_pb2.ExportRequest(selector=SELECTOR),
     "ListEvents": query_pb2.ListEventsRequest(job=JOB),
     "Goodput": goodput_pb2.GoodputRequest(job=JOB),
+    "Cost": cost_pb2.CostRequest(job=JOB),
     "Forecast": forecast_pb2.ForecastRequest(job=JOB),  # Without a plan: the end moves with the time.
     "Cardinality": query_pb2.CardinalityRequest(job=JOB),
     "Conditions": conditions_pb2.ConditionsRequest(job=JOB),

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "tacho/v1/admin.pb.h"
 #include "tacho/v1/agent_requests.pb.h"
+#include "tacho/v1/cluster.pb.h"
 #include "tacho/v1/conditions.pb.h"
 #include "tacho/v1/goodput.pb.h"
 #include "tacho/v1/ingest.pb.h"
@@ -40,7 +41,8 @@ FileDescriptorSet Compiled() {
         v1::RangeRequest::descriptor()->file(), v1::DrainRequest::descriptor()->file(),
         v1::GoodputRequest::descriptor()->file(), v1::Condition::descriptor()->file(),
         v1::JobMarks::descriptor()->file(), v1::FleetRequest::descriptor()->file(),
-        v1::AgentRequest::descriptor()->file(), v1::ForecastRequest::descriptor()->file()}) {
+        v1::AgentRequest::descriptor()->file(), v1::ForecastRequest::descriptor()->file(),
+        v1::CostRequest::descriptor()->file(), v1::ClusterMember::descriptor()->file()}) {
     file->CopyTo(set.add_file());
   }
   return set;

@@ -447,6 +447,28 @@ TEST_F(HistoryTest, BytesTakeDaysOffTheDiskAndNotOutOfTheBucket) {
   EXPECT_EQ(Everything(), before);
 }
 
+TEST_F(HistoryTest, AMemberOfAnotherListWritesNothingIntoTheBucket) {
+  options_.history.shards = 3;
+  options_.history.shard = 1;
+  Reopen();
+  FillDay(Today() - 5, 1);
+  Move();
+  ASSERT_TRUE(bucket_.Objects().contains(ManifestKey(1)));
+  ASSERT_FALSE(bucket_.Objects().contains(ManifestKey(0)));
+  const auto before = bucket_.Objects();
+  // The list has become shorter, or was lost.
+  for (const uint32_t shards : {2u, 1u}) {
+    options_.history.shards = shards;
+    options_.history.shard = shards - 1;
+    Reopen();
+    FillDay(Today() - 4, 2);
+    const absl::Status moved = store_->MoveHistory();
+    EXPECT_EQ(moved.code(), absl::StatusCode::kFailedPrecondition) << moved;
+    EXPECT_THAT(std::string(moved.message()), HasSubstr("a cluster of 3 collectors"));
+  }
+  EXPECT_EQ(bucket_.Objects(), before);
+}
+
 TEST_F(HistoryTest, AnotherStoreAndAnOlderCopyAreRefused) {
   FillDay(Today() - 5, 1);
   ASSERT_TRUE(store_->Checkpoint("/copy").ok());

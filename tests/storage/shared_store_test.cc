@@ -1,9 +1,8 @@
 // Acknowledgements that wait for the bucket: what was acknowledged is there bit for bit, and once,
 // after the disk is gone, whatever the bucket does meanwhile.
 #include <atomic>
-#include <functional>
+#include <map>
 #include <memory>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,152 +12,29 @@
 #include "gmock/gmock.h"
 #include "rocksdb/env.h"
 #include "storage/codec/keys.h"
-#include "storage/history/piece_cache.h"
+#include "storage/db/crash_point.h"
 #include "storage/shard/bucket_keys.h"
 #include "storage/shard/manifest.h"
 #include "storage/shard/segment.h"
-#include "tests/storage/history/counted_bucket.h"
-#include "tests/storage/store_fixture.h"
+#include "tests/storage/shared_store_fixture.h"
 
 namespace tacho::storage {
 namespace {
 
-class SharedStoreTest : public StoreFixture {
- protected:
-  SharedStoreTest() {
-    store_.reset();
-    options_.log = [this](absl::string_view line) {
-      absl::MutexLock lock(&mutex_);
-      log_.emplace_back(line);
-    };
-    options_.monotonic = [this] { return now_; };
-    bucket_.SetBefore([this](absl::string_view call, absl::string_view) -> absl::Status {
-      absl::MutexLock lock(&mutex_);
-      return refuse_ == nullptr ? absl::OkStatus() : refuse_(call);
-    });
-    options_.shared.on = true;
-    options_.shared.interval = absl::Milliseconds(2);
-    TakeNewDisk();
-  }
-  ~SharedStoreTest() override { store_.reset(); }
+using SharedStoreTest = SharedStoreFixture;
 
-  // What was on the disk is gone.
-  void TakeNewDisk() {
-    store_.reset();
-    pieces_.reset();
-    disks_.push_back(std::unique_ptr<rocksdb::Env>(rocksdb::NewMemEnv(rocksdb::Env::Default())));
-    options_.env = disks_.back().get();
-    OpenPieces();
+// The contents of the store's files, by name.
+std::map<std::string, std::string> FilesOf(rocksdb::Env* disk) {
+  std::map<std::string, std::string> files;
+  std::vector<std::string> names;
+  EXPECT_TRUE(disk->GetChildren("/store", &names).ok());
+  for (const std::string& name : names) {
+    std::string bytes;
+    if (!rocksdb::ReadFileToString(disk, "/store/" + name, &bytes).ok()) continue;
+    files[name] = std::move(bytes);
   }
-  void OpenPieces() {
-    pieces_.reset();
-    auto pieces = PieceCache::Open({.path = "/pieces", .env = options_.env});
-    ASSERT_TRUE(pieces.ok()) << pieces.status();
-    pieces_ = *std::move(pieces);
-    options_.history = {.bucket = &bucket_, .pieces = pieces_.get(), .owner = "test"};
-  }
-  absl::Status TryOpen() {
-    store_.reset();
-    auto store = Store::Open(options_);
-    if (!store.ok()) return store.status();
-    store_ = *std::move(store);
-    return absl::OkStatus();
-  }
-  void Open() {
-    const absl::Status opened = TryOpen();
-    ASSERT_TRUE(opened.ok()) << opened;
-  }
-  using Answer = std::function<absl::Status(absl::string_view call)>;
-  // What the bucket answers from now on, before it does anything.
-  void Refuse(Answer answer) {
-    absl::MutexLock lock(&mutex_);
-    refuse_ = std::move(answer);
-  }
-  void LoseSegments() {
-    Refuse([](absl::string_view call) {
-      return call == "new" ? absl::UnavailableError("away") : absl::OkStatus();
-    });
-  }
-  // The process ends here, as by SIGKILL: nothing more reaches the bucket.
-  void Die() {
-    Refuse([](absl::string_view) { return absl::PermissionDeniedError("dead"); });
-    store_.reset();
-    Refuse(nullptr);
-  }
-
-  // One message of an agent, with rows of three tasks in turn, any bits. Waits for its end.
-  absl::Status Send(uint64_t sequence) {
-    const LayoutPtr layout =
-        Register(Definition("job", {"loss", "rate"}, static_cast<uint32_t>(sequence % 3)));
-    std::mt19937_64 random(sequence);
-    std::vector<int64_t> times;
-    std::vector<int64_t> steps;
-    std::vector<double> values;
-    for (int row = 0; row < 20; ++row) {
-      times.push_back(absl::ToUnixNanos(now_) + static_cast<int64_t>(sequence) * 1'000'000'000 +
-                      row * 1000);
-      steps.push_back(row);
-      values.push_back(static_cast<double>(random()) / 7);
-      values.push_back(static_cast<double>(row));
-    }
-    return Append(layout, times, steps, values,
-                  {.agent_id = "agent", .generation = 1, .sequence = sequence});
-  }
-  void SendAll(uint64_t first, uint64_t last) {
-    for (uint64_t sequence = first; sequence <= last; ++sequence) {
-      const absl::Status sent = Send(sequence);
-      ASSERT_TRUE(sent.ok()) << sent;
-    }
-  }
-  uint64_t Acknowledged() { return store_->DurableSequences("agent", 1).watermark(); }
-
-  // Everything a reader may see, bit for bit.
-  std::string Everything() {
-    std::string all;
-    for (const char* metric : {"loss", "rate"}) {
-      const auto series = store_->FindSeries({.job = "job", .metrics = {metric}}, 100);
-      EXPECT_TRUE(series.ok());
-      for (const SeriesPtr& one : *series) {
-        const SampleBlock block = ReadAll(one);
-        const auto append = [&](const auto& column) {
-          all.append(reinterpret_cast<const char*>(column.data()),
-                     column.size() * sizeof(column[0]));
-        };
-        append(block.times);
-        append(block.steps);
-        append(block.attempts);
-        append(block.values);
-      }
-    }
-    return all;
-  }
-  size_t Samples() {
-    size_t count = 0;
-    const auto series = store_->FindSeries({.job = "job", .metrics = {"loss"}}, 100);
-    for (const SeriesPtr& one : *series) count += ReadAll(one).times.size();
-    return count;
-  }
-
-  Manifest InBucket() {
-    const auto manifest = DecodeManifest(bucket_.Objects()[ManifestKey(0)]);
-    EXPECT_TRUE(manifest.ok()) << manifest.status();
-    return manifest.ok() ? *manifest : Manifest();
-  }
-  bool Logged(absl::string_view text) {
-    absl::MutexLock lock(&mutex_);
-    for (const std::string& line : log_) {
-      if (absl::StrContains(line, text)) return true;
-    }
-    return false;
-  }
-
-  CountedBucket bucket_;
-  std::vector<std::unique_ptr<rocksdb::Env>> disks_;
-  std::unique_ptr<PieceCache> pieces_;
-  absl::Mutex mutex_;
-  Answer refuse_;
-  std::vector<std::string> log_;
-};
+  return files;
+}
 
 TEST_F(SharedStoreTest, WhatIsAcknowledgedIsThereAfterTheDiskIsLost) {
   Open();
@@ -177,6 +53,29 @@ TEST_F(SharedStoreTest, WhatIsAcknowledgedIsThereAfterTheDiskIsLost) {
   EXPECT_EQ(Everything(), all);
   SendAll(31, 33);
   EXPECT_EQ(Samples(), 33u * 20);
+}
+
+TEST_F(SharedStoreTest, AStoreThatWasClosedInOrderIsRestoredFromWhatCameAfterwards) {
+  Open();
+  SendAll(1, 10);
+  Open();  // It closes first, and its journal is empty then.
+  SendAll(11, 15);
+  const std::string all = Everything();
+  Die();
+  TakeNewDisk();
+  Open();
+  EXPECT_EQ(Everything(), all);
+  EXPECT_EQ(Acknowledged(), 15u);
+}
+
+TEST_F(SharedStoreTest, AnExportThatAKillHasCutShortIsRemoved) {
+  ASSERT_TRUE(options_.env->CreateDirIfMissing(options_.path).ok());
+  const std::string left = options_.path + "/bucket-export.tmp";
+  ASSERT_TRUE(options_.env->CreateDir(left).ok());
+  ASSERT_TRUE(
+      rocksdb::WriteStringToFile(options_.env, "half a table", left + "/000012.sst", true).ok());
+  Open();
+  EXPECT_TRUE(options_.env->FileExists(left).IsNotFound());
 }
 
 TEST_F(SharedStoreTest, ManyLossesWithSealsAndCommitsInBetweenLoseNothing) {
@@ -267,6 +166,41 @@ TEST_F(SharedStoreTest, TheSameDiskKeepsWhatTheBucketDidNotHave) {
   Open();
   EXPECT_EQ(Everything(), all);
   EXPECT_EQ(Samples(), 3u * 20 + 1);
+}
+
+TEST_F(SharedStoreTest, EntriesThatWereSealedAndNotTrimmedAreNotNeededAgain) {
+  // The disk as a kill leaves it right after the columns were written.
+  disks_.push_back(std::unique_ptr<rocksdb::Env>(rocksdb::NewMemEnv(rocksdb::Env::Default())));
+  rocksdb::Env* const killed = disks_.back().get();
+  rocksdb::Env* const first = options_.env;
+  options_.at_point = [this, first, killed](absl::string_view point) {
+    if (point != crash_point::kSealWritten || options_.env != first) return;
+    // Nothing more reaches the bucket, either.
+    Refuse([](absl::string_view) { return absl::PermissionDeniedError("dead"); });
+    std::map<std::string, std::string> files = FilesOf(first);
+    // Other threads may write meanwhile: two equal looks are what there was at one moment.
+    for (auto again = FilesOf(first); again != files; again = FilesOf(first)) files = again;
+    ASSERT_TRUE(killed->CreateDirIfMissing("/store").ok());
+    for (const auto& [name, bytes] : files) {
+      ASSERT_TRUE(rocksdb::WriteStringToFile(killed, bytes, "/store/" + name).ok());
+    }
+  };
+  Open();
+  SendAll(1, 6);
+  store_->Seal().IgnoreError();
+  Die();
+  ASSERT_TRUE(killed->FileExists("/store/CURRENT").ok());
+  options_.env = killed;
+  OpenPieces();
+  Open();
+  EXPECT_FALSE(Logged(".fenced-")) << "the disk was kept";
+  SendAll(7, 8);
+  const std::string all = Everything();
+  Die();
+  TakeNewDisk();
+  Open();
+  EXPECT_EQ(Everything(), all);
+  EXPECT_EQ(Acknowledged(), 8u);
 }
 
 TEST_F(SharedStoreTest, AnOldCopyOfTheDiskIsMovedAside) {
@@ -407,6 +341,53 @@ TEST_F(SharedStoreTest, AnotherStoresBucketIsLeftAlone) {
   OpenPieces();
   const absl::Status refused = TryOpen();
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_EQ(InBucket().epoch, 1u);
+}
+
+TEST_F(SharedStoreTest, EachStoreOfAClusterHasItsShard) {
+  for (const uint32_t shard : {0u, 2u}) {
+    TakeNewDisk();
+    options_.history.shard = shard;
+    options_.history.shards = 3;
+    Open();
+    SendAll(1, 2 + shard);
+    ASSERT_TRUE(store_->Close().ok());
+    EXPECT_TRUE(bucket_.Objects().contains(ManifestKey(shard)));
+  }
+  EXPECT_FALSE(bucket_.Objects().contains(ManifestKey(1)));
+
+  // The disk is gone; what comes back is that shard's alone.
+  TakeNewDisk();
+  options_.history.shard = 2;
+  options_.history.shards = 3;
+  Open();
+  EXPECT_EQ(Acknowledged(), 4u);
+}
+
+TEST_F(SharedStoreTest, AClusterOfAnotherSizeIsNotOpened) {
+  options_.history.shards = 3;
+  Open();
+  ASSERT_TRUE(store_->Close().ok());
+  for (const uint32_t shards : {1u, 2u, 4u}) {
+    TakeNewDisk();
+    options_.history.shards = shards;
+    EXPECT_TRUE(absl::IsFailedPrecondition(TryOpen())) << shards;
+  }
+  // Nor is one whose list was lost, on its own disk.
+  options_.history.shards = 3;
+  Open();
+  ASSERT_TRUE(store_->Close().ok());
+  options_.history.shards = 1;
+  EXPECT_TRUE(absl::IsFailedPrecondition(TryOpen()));
+  EXPECT_EQ(InBucket().epoch, 2u);
+}
+
+TEST_F(SharedStoreTest, AStoreWithAllJobsDoesNotBecomeAMember) {
+  Open();
+  SendAll(1, 1);
+  ASSERT_TRUE(store_->Close().ok());
+  options_.history.shards = 3;
+  EXPECT_TRUE(absl::IsFailedPrecondition(TryOpen()));
   EXPECT_EQ(InBucket().epoch, 1u);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -10,6 +11,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "rocksdb/env.h"
 
 namespace tacho::storage {
@@ -46,6 +49,8 @@ class FaultyEnv : public rocksdb::EnvWrapper {
   void RefuseSyncs(bool refuse) {
     Set({.sync = refuse ? rocksdb::Status::IOError("injected") : rocksdb::Status()});
   }
+  // From now on a sync of a table takes this long.
+  void SlowTables(absl::Duration sync) { table_sync_ns_ = absl::ToInt64Nanoseconds(sync); }
   // Calls `hook` before each read from a table from now on, on the reader's thread; null calls
   // nothing. RocksDB reads in the background as well, so this returns only when no call of the hook
   // before it is under way: what that one refers to may go then.
@@ -117,6 +122,8 @@ class FaultyEnv : public rocksdb::EnvWrapper {
       return fault.append;
     }
     rocksdb::Status Sync() override {
+      if (absl::EndsWith(name_, ".sst"))
+        absl::SleepFor(absl::Nanoseconds(env_->table_sync_ns_.load()));
       const Fault fault = env_->FaultOf(name_, &Fault::sync);
       return fault.sync.ok() ? real_->Sync() : fault.sync;
     }
@@ -142,6 +149,7 @@ class FaultyEnv : public rocksdb::EnvWrapper {
 
   const std::unique_ptr<rocksdb::Env> memory_;
   std::atomic<bool> damage_reads_ = false;
+  std::atomic<int64_t> table_sync_ns_ = 0;
   mutable absl::Mutex hook_mutex_;
   std::function<void()> on_read_ ABSL_GUARDED_BY(hook_mutex_);
   mutable absl::Mutex mutex_;

@@ -81,11 +81,25 @@ void AddSlowHosts(List* list) {
             {.kind = FaultKind::kSlowHost, .host = 9, .amount = 0.3},
             {.omit = {server::conditions::Signal::kCompute, server::conditions::Signal::kDataWait}})
       .may_follow = {"ThroughputDropped"};
+  list->Add("Straggling", "one of 16 hosts twice as slow in one step of three",
+            {.kind = FaultKind::kNowAndThen, .host = 4, .amount = 1})
+      .may_follow = {"ThroughputDropped"};
   list->Add("Straggling", "slow host without barriers, only step times recorded",
             {.kind = FaultKind::kSlowHost, .host = 9, .amount = 0.3},
             {.synchronous = false,
              .omit = {server::conditions::Signal::kCompute, server::conditions::Signal::kDataWait,
                       server::conditions::Signal::kCommWait}});
+}
+
+// Measured from the beginning of the first long checkpoint.
+void AddLongPhases(List* list) {
+  for (const double seconds : {500, 800}) {
+    Scenario& scenario = list->Add(
+        "PhaseLong", absl::StrCat("a checkpoint takes ", seconds, " s, after some of 6 s"),
+        {.kind = FaultKind::kLongSave, .amount = seconds});
+    const SyntheticFleet fleet(scenario.fleet, scenario.faults, scenario.duration_seconds);
+    scenario.at_seconds = fleet.CheckpointAfter(scenario.at_seconds).value();
+  }
 }
 
 void AddSlowJobs(List* list) {
@@ -127,6 +141,27 @@ void AddLostHosts(List* list) {
       .task.reset();
 }
 
+void AddSlowCollectives(List* list) {
+  list->Add("SlowCollective", "the collective of all takes twice as long",
+            {.kind = FaultKind::kSlowComm, .amount = 0.2}, {.collectives = true})
+      .may_follow = {"ThroughputDropped"};
+  list->Add("SlowCollective", "a slow link in a ring",
+            {.kind = FaultKind::kSlowLink, .host = 5, .amount = 0.15}, {.collectives = true})
+      .may_follow = {"ThroughputDropped"};
+  Scenario& from_start = list->Add("SlowCollective", "a link that is slow from the beginning",
+                                   {.kind = FaultKind::kSlowLink, .host = 2, .amount = 0.2},
+                                   {.tasks = 8, .collectives = true});
+  from_start.faults[0].at_seconds = from_start.at_seconds = 0;
+  list->Add("Straggling", "slow host of a job with collectives",
+            {.kind = FaultKind::kSlowHost, .host = 9, .amount = 0.3}, {.collectives = true})
+      .may_follow = {"ThroughputDropped"};
+  list->Healthy("healthy, collectives", {.tasks = 32, .collectives = true});
+  list->Healthy("healthy, noisy collectives",
+                {.collectives = true, .comm_noise = 0.3, .noise = 0.05});
+  list->Healthy("healthy, collectives without barriers",
+                {.synchronous = false, .collectives = true});
+}
+
 void AddHealthy(List* list) {
   for (int i = 0; i < 8; ++i) list->Healthy(absl::StrCat("healthy ", i), {.tasks = 16});
   list->Healthy("healthy, 64 hosts", {.tasks = 64});
@@ -154,9 +189,11 @@ std::vector<Scenario> ProgressScenarios(uint64_t seed) {
   List list(seed);
   AddStops(&list);
   AddSlowHosts(&list);
+  AddLongPhases(&list);
   AddSlowJobs(&list);
   AddLostHosts(&list);
   AddHealthy(&list);
+  AddSlowCollectives(&list);
   return list.Take();
 }
 

@@ -54,9 +54,10 @@ void SyntheticFleet::FillHost(uint32_t host, double now,
   out.host = SyntheticHost(host);
   out.agent = server::ingest::AgentState{};
   out.agent->id = absl::StrCat("agent-", out.host);
-  const Fault* silent = Find(FaultKind::kSilentAgent, task, now);
+  const Fault* const cut = Find(FaultKind::kSilentAgent, task, now);
+  const Fault* const silent = cut != nullptr ? cut : Find(FaultKind::kHostDies, task, now);
   const double until = silent == nullptr ? now : silent->at_seconds;
-  out.agent->connected = silent == nullptr;
+  out.agent->connected = cut == nullptr;
   out.agent->last_heard_ns = Time(until);
   out.agent->clock_offset_seconds = Amount(FaultKind::kClockSkew, task, now);
   for (const Fault& fault : faults_) {
@@ -93,7 +94,8 @@ void SyntheticFleet::FillHost(uint32_t host, double now,
 void SyntheticFleet::FillChips(uint32_t host, double now,
                                server::conditions::JobWindow* window) const {
   const uint32_t task = host * options_.tasks_per_host;
-  const Fault* silent = Find(FaultKind::kSilentAgent, task, now);
+  const Fault* const cut = Find(FaultKind::kSilentAgent, task, now);
+  const Fault* const silent = cut != nullptr ? cut : Find(FaultKind::kHostDies, task, now);
   const double until = silent == nullptr ? now : silent->at_seconds;
   const double from =
       std::max({0.0, now - options_.window_seconds,

@@ -18,7 +18,8 @@ enum class NoiseStream : uint64_t {
   kGrad,
   kEval,
   kChip,
-  kCpu
+  kCpu,
+  kComm
 };
 
 // In (0, 1).

@@ -50,12 +50,16 @@ void SyntheticFleet::LayOut(Steps& steps, uint32_t first_task, uint32_t last_tas
     }
     const uint64_t number = options_.first_step + i;
     if (number % options_.checkpoint_every == 0 && i > 0) {
-      step.checkpoint = options_.checkpoint_seconds;
+      step.checkpoint =
+          options_.checkpoint_seconds + Amount(FaultKind::kLongSave, first_task, step.barrier);
     }
     if (number % options_.eval_every == 0 && i > 0) step.eval = options_.eval_seconds;
-    step.end = step.barrier + options_.comm + step.eval + step.checkpoint;
+    step.end = step.barrier + Comm(start) + step.eval + step.checkpoint;
     for (const Fault& fault : faults_) {
-      if (fault.kind != FaultKind::kHang && fault.kind != FaultKind::kDataStall) continue;
+      if (fault.kind != FaultKind::kHang && fault.kind != FaultKind::kDataStall &&
+          fault.kind != FaultKind::kHostDies) {
+        continue;
+      }
       bool hit = false;
       for (uint32_t task = first_task; task < last_task; ++task) hit |= Hits(fault, task);
       if (!hit || fault.at_seconds < start || fault.at_seconds >= step.end) continue;
@@ -114,7 +118,8 @@ double SyntheticFleet::Compute(uint32_t task, size_t index, double start) const 
   const double factor =
       (1 + Amount(FaultKind::kSlowHost, task, start) + Amount(FaultKind::kSlowdown, task, start)) /
       (1 - Amount(FaultKind::kThrottle, task, start));
-  double compute = options_.compute * factor * (1 + options_.host_spread * host) *
+  const double now_and_then = index % 3 == 0 ? 1 + Amount(FaultKind::kNowAndThen, task, start) : 1;
+  double compute = options_.compute * factor * now_and_then * (1 + options_.host_spread * host) *
                    std::max(0.1, 1 + options_.noise * noise);
   if (index == 0) compute += options_.compile_seconds;
   return compute;
@@ -139,12 +144,28 @@ std::optional<double> SyntheticFleet::EndOf(uint32_t step) const {
   return found.end;
 }
 
+bool SyntheticFleet::PausesAt(double seconds) const {
+  const std::optional<uint32_t> step = StepAt(seconds);
+  if (!step.has_value()) return false;
+  const Step& found = steps_[0][*step - options_.first_step];
+  return found.checkpoint > 0 || found.eval > 0;
+}
+
+std::optional<double> SyntheticFleet::CheckpointAfter(double seconds) const {
+  for (const Step& step : steps_[0]) {
+    const double begin = step.end - step.checkpoint;
+    if (step.checkpoint > 0 && begin >= seconds) return begin;
+  }
+  return std::nullopt;
+}
+
 double SyntheticFleet::SilentFrom(uint32_t task) const {
   double from = std::numeric_limits<double>::infinity();
   for (const Fault& fault : faults_) {
     const bool silences =
         fault.kind == FaultKind::kMissingTask || fault.kind == FaultKind::kNeverStarted ||
-        fault.kind == FaultKind::kSilentTrainer || fault.kind == FaultKind::kSilentAgent;
+        fault.kind == FaultKind::kSilentTrainer || fault.kind == FaultKind::kSilentAgent ||
+        fault.kind == FaultKind::kHostDies;
     if (silences && Hits(fault, task)) from = std::min(from, fault.at_seconds);
   }
   return from;
@@ -182,6 +203,37 @@ void SyntheticFleet::Add(Signal signal, Point point, Tracks* tracks) const {
   list.front().points.push_back(point);
 }
 
+void SyntheticFleet::Add(Signal signal, const std::string& metric, Point point,
+                         Tracks* tracks) const {
+  if (options_.omit.contains(signal)) return;
+  std::vector<Track>& list = (*tracks)[signal];
+  auto track = std::find_if(list.begin(), list.end(),
+                            [&](const Track& one) { return one.metric == metric; });
+  if (track == list.end()) track = list.insert(list.end(), {.metric = metric, .points = {}});
+  track->points.push_back(point);
+}
+
+std::vector<std::pair<size_t, double>> SyntheticFleet::RowsOf(uint32_t task, double now) const {
+  const Steps& steps = StepsOf(task);
+  const double silent_from = SilentFrom(task);
+  const Fault* const hang = Find(FaultKind::kHang, task, now);
+  std::vector<std::pair<size_t, double>> rows;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (!steps[i].done || steps[i].start > now) break;
+    if ((options_.first_step + i) % options_.log_every != 0) continue;
+    const double delay =
+        options_.row_delay * SyntheticUniform(options_.seed, NoiseStream::kDelay, task, i);
+    const double time = steps[i].end + delay;
+    if (time > now || time >= silent_from) continue;
+    if (hang != nullptr && hang->amount > 0 && i + 1 < steps.size() &&
+        hang->at_seconds < steps[i + 1].end && hang->at_seconds >= steps[i + 1].start) {
+      continue;
+    }
+    rows.emplace_back(i, time);
+  }
+  return rows;
+}
+
 void SyntheticFleet::FillTask(uint32_t task, double now, const server::phases::PhaseCover& phases,
                               JobWindow* window) const {
   const double silent_from = SilentFrom(task);
@@ -191,34 +243,21 @@ void SyntheticFleet::FillTask(uint32_t task, double now, const server::phases::P
   TaskWindow out;
   out.task = task;
   out.host = SyntheticHost(HostOf(task));
-  std::vector<std::pair<size_t, double>> rows;  // Pairs of step and time.
-  for (size_t i = steps.size(); i-- > 0 && rows.size() < options_.max_points;) {
-    if (!steps[i].done || steps[i].start > now) continue;
-    if ((options_.first_step + i) % options_.log_every != 0) continue;
-    const double delay =
-        options_.row_delay * SyntheticUniform(options_.seed, NoiseStream::kDelay, task, i);
-    const double time = steps[i].end + delay;
-    if (time > now || time >= silent_from) continue;
-    if (time < now - options_.window_seconds) break;
-    const Fault* hang = Find(FaultKind::kHang, task, now);
-    if (hang != nullptr && hang->amount > 0 && i + 1 < steps.size() &&
-        hang->at_seconds < steps[i + 1].end && hang->at_seconds >= steps[i + 1].start) {
-      continue;
-    }
-    rows.emplace_back(i, time);
-  }
-  std::reverse(rows.begin(), rows.end());
   out.first_time_ns = Time(std::min(now, options_.init_seconds + skew));
   out.last_time_ns = out.first_time_ns;
-  for (const auto& [index, time] : rows) {
+  const std::vector<std::pair<size_t, double>> rows = RowsOf(task, now);
+  // The pace is measured as rows come, and covers the whole attempt; tracks have the newest rows.
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto& [index, time] = rows[i];
     const int64_t time_ns = Time(time + skew);
-    FillStep(task, index, time_ns, &out.tracks);
-    FillCurves(task, index, time_ns, &out.tracks);
     out.last_time_ns = out.last_step_time_ns = time_ns;
     out.last_step = options_.first_step + static_cast<int64_t>(index);
     if (out.first_step_time_ns == 0) out.first_step_time_ns = time_ns;
     out.pace.Of(1).Note(time_ns, *out.last_step);
-    out.pace.Settle(time_ns, [&](int64_t from, int64_t to) { return phases.Covers(from, to); });
+    out.pace.Settle(time_ns, [&](int64_t from, int64_t to) { return phases.CoveredNs(from, to); });
+    if (i + options_.max_points < rows.size() || time < now - options_.window_seconds) continue;
+    FillStep(task, index, time_ns, &out.tracks);
+    FillCurves(task, index, time_ns, &out.tracks);
   }
   out.ended = options_.steps.has_value() && steps.size() == *options_.steps && steps.back().done &&
               steps.back().end + 1 < now;
@@ -237,10 +276,52 @@ void SyntheticFleet::FillStep(uint32_t task, size_t index, int64_t time_ns, Trac
   add(Signal::kStepTime, step.end - step.start);
   add(Signal::kDataWait, data);
   add(Signal::kCompute, compute);
-  add(Signal::kCommWait, wait + options_.comm);
+  add(Signal::kCommWait, wait + Comm(step.start));
   if (step.checkpoint > 0) add(Signal::kCheckpointTime, step.checkpoint);
   if (step.eval > 0) add(Signal::kEvalTime, step.eval);
   add(Signal::kTokens, options_.tokens_per_step * static_cast<double>(number + 1));
+  if (options_.collectives) FillCollectives(task, index, time_ns, tracks);
+}
+
+double SyntheticFleet::Comm(double start) const {
+  double comm = options_.comm;
+  for (const Fault& fault : faults_) {
+    const bool slows = fault.kind == FaultKind::kSlowComm || fault.kind == FaultKind::kSlowLink;
+    if (slows && start >= fault.at_seconds && start < fault.until_seconds) comm += fault.amount;
+  }
+  return comm;
+}
+
+void SyntheticFleet::FillCollectives(uint32_t task, size_t index, int64_t time_ns,
+                                     Tracks* tracks) const {
+  const Step& step = StepsOf(task)[index];
+  const auto factor = [&](uint32_t subject) {
+    const double noise = SyntheticGauss(options_.seed, NoiseStream::kComm, subject, index);
+    return std::exp(options_.comm_noise * noise);
+  };
+  const auto ready = [&](uint32_t of) {
+    return DataWait(of, index, step.start) + Compute(of, index, step.start);
+  };
+  const auto add = [&](Signal signal, const std::string& metric, double value) {
+    const int64_t number = options_.first_step + static_cast<int64_t>(index);
+    Add(signal, metric, {.time_ns = time_ns, .step = number, .value = value}, tracks);
+  };
+  const double wait = step.barrier - step.start - ready(task);
+  // The transfer takes the same time for all of them.
+  add(Signal::kCollective, "collective_all_reduce_seconds",
+      wait + Comm(step.start) * factor(options_.tasks));
+  add(Signal::kCollectiveBytes, "collective_all_reduce_bytes", options_.comm_bytes);
+  for (const uint32_t lower : {(task + options_.tasks - 1) % options_.tasks, task}) {
+    const uint32_t upper = (lower + 1) % options_.tasks;
+    const uint32_t peer = lower == task ? upper : lower;
+    if (peer == task || (options_.tasks == 2 && lower == 1)) continue;
+    const double exchange =
+        options_.comm / 3 * factor(lower) + Amount(FaultKind::kSlowLink, lower, step.start);
+    const std::string metric = absl::StrCat("collective_ring_peer_", peer);
+    add(Signal::kCollective, metric + "_seconds",
+        std::max(0.0, ready(peer) - ready(task)) + exchange);
+    add(Signal::kCollectiveBytes, metric + "_bytes", options_.comm_bytes / 3);
+  }
 }
 
 void SyntheticFleet::FillEvents(double now, JobWindow* window) const {

@@ -18,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/conditions/window/signal.h"
@@ -28,19 +29,24 @@ namespace tacho::testing {
 
 enum class FaultKind : uint8_t {
   // Progress. The target is a host, or all of them.
-  kSlowHost,       // Computes `amount` longer: 0.3 is 30 %.
-  kSlowInput,      // Its input takes `amount` seconds longer.
-  kHang,           // Stops; the rest wait in the collective. Goes on at `until_seconds`.
-                   // With amount > 0 its row of the last whole step is missing, too.
-  kDataStall,      // Input of all hosts stops, until `until_seconds`.
-  kInputBound,     // Waiting for input is `amount` of each step's time, on all hosts.
-  kLowUse,         // Chips' duty cycle and matrix units are `amount` of what they were.
-  kIdleChip,       // One chip of the host is not used.
-  kSlowdown,       // Computing takes `amount` longer on all hosts.
-  kMissingTask,    // Stops sending rows, its chips idle; the others go on. The agent stays.
-  kNeverStarted,   // Was never there.
+  kSlowHost,      // Computes `amount` longer: 0.3 is 30 %.
+  kNowAndThen,    // The same, in one step of three.
+  kLongSave,      // Checkpoints that begin from then on take `amount` seconds longer, on all hosts.
+  kSlowInput,     // Its input takes `amount` seconds longer.
+  kHang,          // Stops; the rest wait in the collective. Goes on at `until_seconds`.
+                  // With amount > 0 its row of the last whole step is missing, too.
+  kDataStall,     // Input of all hosts stops, until `until_seconds`.
+  kSlowComm,      // The collective itself takes `amount` seconds longer, for all.
+  kSlowLink,      // The same, because of the link between the host's tasks and the next task.
+  kInputBound,    // Waiting for input is `amount` of each step's time, on all hosts.
+  kLowUse,        // Chips' duty cycle and matrix units are `amount` of what they were.
+  kIdleChip,      // One chip of the host is not used.
+  kSlowdown,      // Computing takes `amount` longer on all hosts.
+  kMissingTask,   // Stops sending rows, its chips idle; the others go on. The agent stays.
+  kNeverStarted,  // Was never there.
   kSilentTrainer,  // Stops sending rows, nothing else.
   kSilentAgent,    // Nothing comes from the host, and it is disconnected.
+  kHostDies,       // Nothing comes from the host, which seems connected; the rest wait for it.
   kClockSkew,      // The host's clock is `amount` seconds ahead.
   kDataLoss,       // The agent reports `amount` rows lost, once, at `at_seconds`.
   // Hardware. The target is a host, and its first chip.
@@ -87,7 +93,12 @@ struct FleetOptions {
   // Seconds.
   double compute = 0.8;
   double data_wait = 0.02;
-  double comm = 0.1;           // The collective itself, once all are there.
+  double comm = 0.1;  // The collective itself, once all are there.
+  // Records it as "all-reduce", with its bytes, and within it a "ring": of each task an exchange
+  // with its two neighbours, which takes a third of it.
+  bool collectives = false;
+  double comm_noise = 0.05;  // Of its recorded times; standard deviation, relative.
+  double comm_bytes = 1e8;
   double noise = 0.01;         // Standard deviation of a task's step, relative.
   double host_spread = 0.005;  // Lasting differences between hosts, relative.
   double row_delay = 0.02;     // A row comes up to this long after its step.
@@ -130,6 +141,10 @@ class SyntheticFleet {
   std::optional<uint32_t> StepAt(double seconds) const;
   // When a step was left by all: its rows have that time, and up to row_delay.
   std::optional<double> EndOf(uint32_t step) const;
+  // Whether the step in flight has a checkpoint or an evaluation.
+  bool PausesAt(double seconds) const;
+  // When the first checkpoint after then begins; nullopt: none does.
+  std::optional<double> CheckpointAfter(double seconds) const;
   // Since the epoch.
   static int64_t Time(double seconds);
 
@@ -158,8 +173,15 @@ class SyntheticFleet {
   const Fault* Find(FaultKind kind, uint32_t task, double seconds) const;
   double DataWait(uint32_t task, size_t index, double start) const;
   double Compute(uint32_t task, size_t index, double start) const;
+  // The collective of a step, without waiting.
+  double Comm(double start) const;
+  void FillCollectives(uint32_t task, size_t index, int64_t time_ns,
+                       server::conditions::Tracks* tracks) const;
   // No rows of it come from then on.
   double SilentFrom(uint32_t task) const;
+
+  // The steps of which rows have come, with the times of those rows.
+  std::vector<std::pair<size_t, double>> RowsOf(uint32_t task, double now) const;
 
   void FillTask(uint32_t task, double now, const server::phases::PhaseCover& phases,
                 server::conditions::JobWindow* window) const;
@@ -174,6 +196,9 @@ class SyntheticFleet {
   double BusyAt(uint32_t task, double seconds) const;
   void Add(server::conditions::Signal signal, server::conditions::Point point,
            server::conditions::Tracks* tracks) const;
+  // To the track of this metric, among those of the signal.
+  void Add(server::conditions::Signal signal, const std::string& metric,
+           server::conditions::Point point, server::conditions::Tracks* tracks) const;
 
   const FleetOptions options_;
   const std::vector<Fault> faults_;

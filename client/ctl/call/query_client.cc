@@ -1,4 +1,4 @@
-// Calls of the Query, View and Marks services. The header keeps gRPC's generated code, which takes
+// Calls of the services. The header keeps gRPC's generated code, which takes
 // seconds to compile, out of the commands.
 #include "client/ctl/call/query_client.h"
 
@@ -17,6 +17,7 @@
 #include "client/ctl/text/page_link.h"
 #include "proto/base/status_macros.h"
 #include "tacho/v1/agent_requests.grpc.pb.h"
+#include "tacho/v1/cluster.grpc.pb.h"
 #include "tacho/v1/marks.grpc.pb.h"
 #include "tacho/v1/query.grpc.pb.h"
 #include "tacho/v1/view.grpc.pb.h"
@@ -190,6 +191,10 @@ absl::StatusOr<v1::GoodputResponse> QueryClient::Goodput(const v1::GoodputReques
   return calls_->Call(&v1::Query::Stub::Goodput, request);
 }
 
+absl::StatusOr<v1::CostResponse> QueryClient::Cost(const v1::CostRequest& request) {
+  return calls_->Call(&v1::Query::Stub::Cost, request);
+}
+
 absl::StatusOr<v1::ForecastResponse> QueryClient::Forecast(const v1::ForecastRequest& request) {
   return calls_->Call(&v1::Query::Stub::Forecast, request);
 }
@@ -219,6 +224,13 @@ absl::StatusOr<v1::ChangeMarksResponse> QueryClient::ChangeMarks(
     const v1::ChangeMarksRequest& request) {
   const auto stub = v1::Marks::NewStub(calls_->channel().grpc());
   return calls_->CallOf(stub.get(), &v1::Marks::Stub::ChangeMarks, request);
+}
+
+absl::StatusOr<v1::GetMembersResponse> QueryClient::GetMembers() {
+  const auto stub = v1::Cluster::NewStub(calls_->channel().grpc());
+  auto answer = calls_->CallOf(stub.get(), &v1::Cluster::Stub::GetMembers, v1::GetMembersRequest());
+  if (absl::IsUnimplemented(answer.status())) return v1::GetMembersResponse();
+  return answer;
 }
 
 absl::StatusOr<v1::TakeStacksResponse> QueryClient::TakeStacks(

@@ -1,4 +1,4 @@
-// The services Query, View, Marks and AgentRequests of one collector, as calls that return
+// The services Query, View, Marks, AgentRequests and Cluster of one collector, as calls that return
 // absl::Status.
 #pragma once
 
@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "client/ctl/call/channel.h"
 #include "tacho/v1/agent_requests.pb.h"
+#include "tacho/v1/cluster.pb.h"
 #include "tacho/v1/query.pb.h"
 #include "tacho/v1/view.pb.h"
 
@@ -43,6 +44,7 @@ class QueryClient {
       const v1::FirstNonFiniteRequest& request);
   absl::StatusOr<std::vector<v1::Integral>> Integrate(const v1::IntegrateRequest& request);
   absl::StatusOr<v1::GoodputResponse> Goodput(const v1::GoodputRequest& request);
+  absl::StatusOr<v1::CostResponse> Cost(const v1::CostRequest& request);
   absl::StatusOr<v1::ForecastResponse> Forecast(const v1::ForecastRequest& request);
   absl::StatusOr<v1::CardinalityResponse> Cardinality(const v1::CardinalityRequest& request);
   absl::StatusOr<v1::ConditionsResponse> Conditions(const v1::ConditionsRequest& request);
@@ -59,6 +61,8 @@ class QueryClient {
   absl::StatusOr<v1::TakeStacksResponse> TakeStacks(const v1::TakeStacksRequest& request);
   absl::StatusOr<v1::TakeProfilesResponse> TakeProfiles(const v1::TakeProfilesRequest& request);
   absl::StatusOr<v1::ChangeMarksResponse> ChangeMarks(const v1::ChangeMarksRequest& request);
+  // The members of the collector's cluster; none if it is in no cluster, or is older than clusters.
+  absl::StatusOr<v1::GetMembersResponse> GetMembers();
 
   // Streams: `handle` sees each message as it arrives; it returns false to stop, which is no error.
   template <typename Response>

@@ -81,7 +81,9 @@ int Fail(const Environment& env, const std::string& url, const absl::Status& sta
 int RunBucket(const Invocation& invocation) {
   if (invocation.Positional(0) != "probe") {
     return UsageError(invocation.env, "bucket",
-                      absl::StrCat("no action '", invocation.Positional(0), "': expected probe"));
+                      absl::StrCat("no action '", invocation.Positional(0),
+                                   "': expected probe. To check what is in a bucket, or to "
+                                   "restore from it, see tacho-collector --help"));
   }
   const storage::BucketOptions options = OptionsOf(invocation);
   const auto bucket = storage::OpenBucket(options);

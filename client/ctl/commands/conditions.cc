@@ -99,14 +99,19 @@ void Show(const Invocation& invocation, const ConditionsOptions& options,
   SortConditions(&shown);
   switch (invocation.common.format) {
     case Format::kJson:
-      return WriteConditionsJson(*invocation.env.out, shown);
+      return WriteConditionsJson(*invocation.env.out, shown, answer);
     case Format::kCsv:
       return WriteConditionsCsv(*invocation.env.out, shown);
     case Format::kTable:
       break;
   }
-  if (shown.empty()) return PrintNone(invocation, options, answer);
-  PrintConditions(invocation.env, shown, {.jobs = options.job.empty(), .status = options.all});
+  if (shown.empty()) {
+    PrintNone(invocation, options, answer);
+  } else {
+    PrintConditions(invocation.env, shown, {.jobs = options.job.empty(), .status = options.all});
+  }
+  // For many jobs it would be a page.
+  if (!options.job.empty() || options.all) PrintProfiles(invocation.env, answer);
 }
 
 int Ask(const Invocation& invocation, const ConditionsOptions& options) {
@@ -271,7 +276,8 @@ Command ConditionsCommand() {
       .details =
           R"(Lists the conditions that the collector finds true, the most severe first. STEP is the first bad step,
 FOR how long the condition has held, WHERE its worst culprit. docs/conditions.md defines each
-condition. The exit code is 0 whether or not one holds; --fail-on makes it 4.
+condition. The exit code is 0 whether or not one holds; --fail-on makes it 4. With JOB or --all
+it also says with which profile of settings each job is judged, and why.
 
 Examples:
   tachoctl conditions
@@ -284,7 +290,9 @@ JSON: {"conditions": [{"job", "attempt", "condition", "status": "true"|"false"|"
   "severity": "info"|"warning"|"critical" or null, "reason", "message", "since", "since_unix_ns",
   "changed", "changed_unix_ns", "judged", "judged_unix_ns", "step",
   "figures": [{"name", "value", "unit"}],
-  "culprits": [{"task", "host", "chip", "metric", "step", "score"}]}]}; with --watch an object a line.
+  "culprits": [{"task", "host", "chip", "metric", "step", "score"}]}],
+  "profiles": [{"job", "profile": "fast"|"balanced"|"quiet", "automatic", "reason", "since",
+  "since_unix_ns"}]}; with --watch a condition a line, without profiles.
 CSV has the first culprit and the number of culprits. Unknown values are null.)",
       .flags = {{.name = "jobs",
                  .placeholder = "PATTERN",

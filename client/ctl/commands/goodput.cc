@@ -370,13 +370,13 @@ Command GoodputCommand() {
       .details =
           R"(Every second since the first attempt began belongs to exactly one bucket: productive_step,
 initializing, compiling, restoring, data_wait, checkpoint, evaluation, wasted (steps that a restart
-ran again), stalled, down (between attempts), other. docs/goodput.md defines them, and MFU, tokens a
-second, ideal step time and time left. Time counts once its bucket is decided: the step in progress
-is not included.
+ran again), stalled, down (between attempts), other, waiting_for_others (within steps, because a host
+was slow). docs/goodput.md defines them, and MFU, tokens a second, ideal step time and time left.
+Time counts once its bucket is decided: the step in progress is not included.
 
 If the tasks record their own work, it also says for which hosts the others waited, for how long,
-and in what those were slow: input, compute, communication or checkpoint. That time is in the
-buckets, too.
+and in what those were slow: input, compute, communication or checkpoint. In the buckets that time
+is waiting_for_others, unless the task of the ledger was slow itself.
 
 With --spans it also lists the spans of the ledger, oldest first: when each began, how long it took,
 its bucket and its steps. If there are more spans than N, the shortest become part of a neighbour.

@@ -211,6 +211,7 @@ int RunPush(const Invocation& invocation) {
   absl::BitGen random;
   importer::UploadOptions options;
   options.address = invocation.common.address;
+  options.job = row->job;
   options.security = invocation.common.security;
   options.security_names = kSecurityFlags;
   options.agent_id = invocation.args.Get("agent-id").value_or(pushed.AgentId());

@@ -155,6 +155,21 @@ std::vector<EnergyLine> ReadEnergy(const Invocation& invocation, QueryClient& cl
   return lines;
 }
 
+// What the runs cost. A report does without where the collector does not know.
+std::vector<std::optional<v1::CostResponse>> ReadCosts(QueryClient& client,
+                                                       const ReportRequest& report) {
+  std::vector<std::optional<v1::CostResponse>> costs;
+  for (const SubjectName& subject : report.subjects) {
+    costs.emplace_back();
+    if (subject.attempt) continue;
+    v1::CostRequest request;
+    request.set_job(subject.job);
+    auto cost = client.Cost(request);
+    if (cost.ok()) costs.back() = *std::move(cost);
+  }
+  return costs;
+}
+
 int RunReport(const Invocation& invocation) {
   const Environment& env = invocation.env;
   const absl::StatusOr<ReportRequest> request = ParseReportRequest(invocation);
@@ -164,8 +179,9 @@ int RunReport(const Invocation& invocation) {
       ReadComparison(client, request->compare, request->subjects);
   if (!comparison.ok()) return CallError(invocation, client, comparison.status());
   Report report{*std::move(comparison), {}, env.now, env.zone, ZoneName(env.now, env.zone),
-                request->curves,        {}};
+                request->curves,        {}, {}};
   report.energy = ReadEnergy(invocation, client, *request, report.comparison);
+  report.costs = ReadCosts(client, *request);
   for (const Threshold& threshold : request->thresholds) {
     report.verdicts.push_back(Judge(threshold, report.comparison));
   }
@@ -239,6 +255,7 @@ JSON: {"verdict": "passed"|"failed"|"none", "thresholds": [{"metric", "statistic
   "direction": "above"|"below"|"either", "limit", "relative", "change", "passed", "reason"}],
   "energy": [{"metric", "columns": [{"joules", "kilowatt_hours", "covered_seconds",
   "not_covered_seconds"; null where a run has none}]}],
+  "costs": [{"currency", "cost", "cost_per_step", "joules"; null where it is not known}],
   )",
           kComparisonJsonHelp, "}\nCSV: the thresholds."),
       .flags = ReportFlags(),

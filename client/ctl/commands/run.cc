@@ -214,14 +214,15 @@ const std::vector<FlagSpec>& CommonFlags() {
 const std::vector<Command>& Commands() {
   static const auto* const commands = new std::vector<Command>{
       // The order of the help; commands of a group stand together.
-      JobsCommand(),     StatusCommand(),      WatchCommand(),     ConditionsCommand(),
-      HangCommand(),     ProfileCommand(),     AgentsCommand(),    AttemptsCommand(),
-      QueryCommand(),    PlotCommand(),        MetricsCommand(),   SeriesCommand(),
-      LabelsCommand(),   EventsCommand(),      NonFiniteCommand(), GoodputCommand(),
-      ForecastCommand(), CompareCommand(),     ReportCommand(),    TagCommand(),
-      GroupCommand(),    NoteCommand(),        ImportCommand(),    PushCommand(),
-      ExportCommand(),   CardinalityCommand(), UpCommand(),        AdminCommand(),
-      BucketCommand(),   CompletionCommand(),  HelpCommand(),      VersionCommand()};
+      JobsCommand(),   StatusCommand(),   WatchCommand(),       ConditionsCommand(),
+      HangCommand(),   ProfileCommand(),  AgentsCommand(),      AttemptsCommand(),
+      QueryCommand(),  PlotCommand(),     MetricsCommand(),     SeriesCommand(),
+      LabelsCommand(), EventsCommand(),   NonFiniteCommand(),   GoodputCommand(),
+      CostCommand(),   ForecastCommand(), CompareCommand(),     ReportCommand(),
+      TagCommand(),    GroupCommand(),    NoteCommand(),        ImportCommand(),
+      PushCommand(),   ExportCommand(),   CardinalityCommand(), UpCommand(),
+      AdminCommand(),  ClusterCommand(),  BucketCommand(),      CompletionCommand(),
+      HelpCommand(),   VersionCommand()};
   return *commands;
 }
 

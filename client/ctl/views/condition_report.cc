@@ -120,10 +120,32 @@ void WriteCondition(JsonWriter* json, const v1::Condition& condition) {
   });
 }
 
-void WriteConditionsJson(std::ostream& out, const std::vector<v1::Condition>& conditions) {
+void PrintProfiles(const Environment& env, const v1::ConditionsResponse& answer) {
+  for (const v1::JobProfile& one : answer.profiles()) {
+    std::string text = absl::StrCat(Printable(one.job()), ": profile ", Printable(one.profile()));
+    if (one.automatic()) absl::StrAppend(&text, ", chosen by the collector");
+    if (one.since_unix_ns() != 0) {
+      const absl::Duration age = env.now - absl::FromUnixNanos(one.since_unix_ns());
+      absl::StrAppend(&text, " ", ReadableDuration(std::max(absl::ZeroDuration(), age)), " ago");
+    }
+    absl::StrAppend(&text, ": ", Printable(one.reason()));
+    for (const std::string& line : Wrap(text, env.width)) *env.out << line << '\n';
+  }
+}
+
+void WriteConditionsJson(std::ostream& out, const std::vector<v1::Condition>& conditions,
+                         const v1::ConditionsResponse& answer) {
   JsonWriter json(out);
   json.Object([&] {
     json.Array("conditions", conditions, [&](const auto& one) { WriteCondition(&json, one); });
+    json.Objects("profiles", answer.profiles(), [&](const v1::JobProfile& one) {
+      json.Field("job", one.job());
+      json.Field("profile", one.profile());
+      json.Field("automatic", one.automatic());
+      json.Field("reason", one.reason());
+      const int64_t since = one.since_unix_ns();
+      json.TimeFields("since", Maybe(since != 0, since));
+    });
   });
 }
 

@@ -21,8 +21,12 @@ void PrintConditions(const Environment& env, const std::vector<v1::Condition>& c
 
 // One object; `tachoctl help conditions` lists its members.
 void WriteCondition(JsonWriter* json, const v1::Condition& condition);
-// {"conditions": [...]}
-void WriteConditionsJson(std::ostream& out, const std::vector<v1::Condition>& conditions);
+// {"conditions": [...], "profiles": [...]}; `profiles` are those of the answer.
+void WriteConditionsJson(std::ostream& out, const std::vector<v1::Condition>& conditions,
+                         const v1::ConditionsResponse& answer);
+
+// A line for each job: "bert: profile fast, chosen by the collector 2h 5m ago: it records …"
+void PrintProfiles(const Environment& env, const v1::ConditionsResponse& answer);
 
 void WriteConditionsCsv(std::ostream& out, const std::vector<v1::Condition>& conditions);
 // Lines without the headings.

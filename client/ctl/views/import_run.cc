@@ -85,6 +85,7 @@ class Importer {
   absl::Status Send(ImportedUnit* imported) {
     importer::UploadOptions upload_options;
     upload_options.address = options_.address;
+    upload_options.job = options_.job;
     upload_options.security = options_.security;
     upload_options.security_names = kSecurityFlags;
     upload_options.agent_id = imported->agent_id;

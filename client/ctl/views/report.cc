@@ -41,6 +41,21 @@ double Weight(const v1::CompareMetric& metric) {
 
 constexpr size_t kSparklineWidth = 24;
 
+// "12.5 USD, 0.00125 USD a step"; "": nothing is known.
+std::string CostText(const std::optional<v1::CostResponse>& cost) {
+  if (!cost || !cost->has_cost()) return "";
+  std::string text = absl::StrCat(ReadableNumber(cost->cost()), " ", cost->currency());
+  if (cost->has_cost_per_step()) {
+    absl::StrAppend(&text, ", ", ReadableNumber(cost->cost_per_step()), " ", cost->currency(),
+                    " a step");
+  }
+  if (cost->chip_seconds_not_priced() > 0) {
+    absl::StrAppend(&text, ", without ", ReadableNumber(cost->chip_seconds_not_priced() / 3600),
+                    " chip hours that have no price");
+  }
+  return text;
+}
+
 // Text as a table's cell: nothing in it is read as Markdown or HTML.
 std::string Cell(absl::string_view text) {
   std::string cell;
@@ -170,10 +185,14 @@ std::vector<const v1::CompareMetric*> ByWeight(const Report& report) {
 std::vector<ReportLine> Facts(const Report& report) {
   const v1::ComparedSubject& first = report.comparison.subjects.subjects(0);
   const v1::ComparedSubject& second = report.comparison.subjects.subjects(1);
-  return {{"Job", first.job(), second.job()},
-          {"Attempts", AttemptsText(first), AttemptsText(second)},
-          {"Steps", StepsText(first), StepsText(second)},
-          {"Time", TimeText(report, first), TimeText(report, second)}};
+  std::vector<ReportLine> lines = {{"Job", first.job(), second.job()},
+                                   {"Attempts", AttemptsText(first), AttemptsText(second)},
+                                   {"Steps", StepsText(first), StepsText(second)},
+                                   {"Time", TimeText(report, first), TimeText(report, second)}};
+  if (report.costs.size() < 2) return lines;
+  ReportLine cost{"Cost of the whole job", CostText(report.costs[0]), CostText(report.costs[1])};
+  if (!cost.first.empty() || !cost.second.empty()) lines.push_back(std::move(cost));
+  return lines;
 }
 
 std::string MetricTitle(const v1::Metric& metric) {
@@ -251,6 +270,13 @@ void WriteReportJson(std::ostream& out, const Report& report) {
       json.Field("reason", verdict.reason);
     });
     json.Objects("energy", report.energy, [&](const EnergyLine& line) { WriteEnergy(json, line); });
+    json.Objects("costs", report.costs, [&](const std::optional<v1::CostResponse>& run) {
+      const v1::CostResponse& cost = run.value_or(v1::CostResponse());
+      json.Field("currency", cost.currency());
+      json.Field("cost", Maybe(cost.has_cost(), cost.cost()));
+      json.Field("cost_per_step", Maybe(cost.has_cost_per_step(), cost.cost_per_step()));
+      json.Field("joules", Maybe(cost.has_energy(), cost.energy().joules()));
+    });
     WriteComparison(json, report.comparison, false);
   });
 }

@@ -27,6 +27,8 @@ struct Report {
   std::string zone_name;
   size_t curves = 0;  // How many metrics get a chart at most.
   std::vector<EnergyLine> energy = {};
+  // What each run cost as a whole, or nothing; a run of which an attempt was chosen has none.
+  std::vector<std::optional<v1::CostResponse>> costs = {};
 
   const std::string& first() const { return comparison.names[0]; }
   const std::string& second() const { return comparison.names[1]; }
@@ -44,7 +46,7 @@ struct ReportLine {
   std::string first;
   std::string second;
 };
-// Job, attempts, steps, times of both.
+// Job, attempts, steps, times, and cost of both.
 std::vector<ReportLine> Facts(const Report& report);
 
 // "metric [unit]"

@@ -72,6 +72,9 @@ _FUNCTIONS = {
     "tacho_declare_phase": (_METRIC, [_HANDLE, _TEXT]),
     "tacho_enter_phase": (_INT, [_HANDLE, _METRIC]),
     "tacho_leave_phase": (_INT, [_HANDLE]),
+    "tacho_declare_collective": (ctypes.c_int32, [_HANDLE, _TEXT, ctypes.c_int64]),
+    "tacho_begin_collective": (_INT, [_HANDLE, ctypes.c_int32, ctypes.c_uint64]),
+    "tacho_end_collective": (_INT, [_HANDLE]),
     "tacho_end_step": (_INT, [_HANDLE]),
     "tacho_abandon_step": (_INT, [_HANDLE]),
     "tacho_declare_histogram": (

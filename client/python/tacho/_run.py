@@ -50,6 +50,7 @@ class Run:
         self._metrics: Dict[str, int] = {}
         self._histograms: Dict[str, int] = {}
         self._phases: Dict[str, int] = {}
+        self._collectives: Dict[Tuple[str, Optional[int]], int] = {}
         self._scope: Optional[Step] = None
         self._next_step = 0
         self._inputs: Dict[str, Any] = {}  # InputProfile by name.

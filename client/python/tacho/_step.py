@@ -1,7 +1,45 @@
 """One step of a training, with its phases."""
 from typing import Any, List, Mapping, Optional, Tuple
 
-from ._library import say_once
+from ._library import OK, say_once
+
+# In the C interface: the collective was refused, or it has no peer.
+_NONE = -1
+# Names are remembered, also those that were refused.
+_MAX_KNOWN = 1024
+
+
+class Collective:
+    """`with step.collective(name):` times one collective. step.collective() makes it."""
+
+    __slots__ = ("_run", "_handle", "_bytes", "_active")
+
+    def __init__(self, run: Any, handle: int, moved: int):
+        self._run = run
+        self._handle = handle
+        self._bytes = moved
+        self._active = False
+
+    def __enter__(self) -> "Collective":
+        if self._handle == _NONE:
+            return self
+        run = self._run
+        try:
+            result = run._library.tacho_begin_collective(run._handle, self._handle, self._bytes)
+            self._active = result == OK
+            if not self._active:
+                say_once("a collective outside its step or within another one is not recorded")
+        except Exception as error:
+            say_once(f"a collective is not recorded: {error}")
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        active, self._active = self._active, False
+        if active:
+            self._run._library.tacho_end_collective(self._run._handle)
+
+
+_NO_COLLECTIVE = Collective(None, _NONE, 0)
 
 
 class Step:
@@ -70,6 +108,33 @@ class Step:
             run._library.tacho_enter_phase(run._handle, phase)
         except Exception as error:
             say_once(f"phase({name!r}) is not recorded: {error}")
+
+    def collective(self, name: str, bytes: int = 0, peer: Optional[int] = None) -> Collective:
+        """`with step.collective("dp-allreduce", gradient_bytes):` times a collective of this step.
+
+        The row gets collective_dp_allreduce_seconds and, unless bytes is 0, collective_dp_allreduce_bytes:
+        what this task contributes or moves. `peer` is the task at the other end of an exchange between
+        two: collective("pp-send", bytes, peer=3) is collective_pp_send_peer_3_seconds. Several of one
+        name in a step add up. The time counts as the phase "comm", and not as the phase around it. At
+        most 16 collectives a run, each peer counted; client/collective_scope.h says more.
+        """
+        if not self._active:
+            return _NO_COLLECTIVE
+        run = self._run
+        try:
+            handle = run._collectives.get((name, peer))
+            if handle is None:
+                handle = run._library.tacho_declare_collective(
+                    run._handle, name.encode(), _NONE if peer is None else peer
+                )
+                if handle == _NONE:
+                    say_once(f"collective({name!r}) is not recorded: {run.error}")
+                if len(run._collectives) < _MAX_KNOWN:
+                    run._collectives[(name, peer)] = handle
+            return Collective(run, handle, max(0, int(bytes)))
+        except Exception as error:
+            say_once(f"collective({name!r}) is not recorded: {error}")
+            return _NO_COLLECTIVE
 
     def log(self, data: Mapping[str, Any], fetch: bool = False) -> None:
         """The same as run.log() within this step."""

@@ -32,6 +32,7 @@ using Hardware = config::v1::ConditionsHardware;
 Finding DetectStalled(const JobWindow& window, const Progress::Stalled& settings);
 Finding DetectPhaseLong(const JobWindow& window, const Progress::PhaseLong& settings);
 Finding DetectStraggling(const JobWindow& window, const Progress::Straggling& settings);
+Finding DetectSlowCollective(const JobWindow& window, const Progress::SlowCollective& settings);
 Finding DetectInputBound(const JobWindow& window, const Progress::InputBound& settings);
 Finding DetectLowUtilization(const JobWindow& window, const Progress::LowUtilization& settings);
 Finding DetectSlowerThanBaseline(const JobWindow& window,
@@ -112,7 +113,8 @@ inline std::vector<Detector> DetectorsOf(const Progress& config) {
           Row(DetectClockSkewed, config.clock_skewed(), Judges::kRunning),
           Row(DetectDataLoss, config.data_loss()),
           Row(DetectTrainerExited, config.trainer_exited(), Judges::kEnds),
-          Row(DetectPhaseLong, config.phase_long())};
+          Row(DetectPhaseLong, config.phase_long()),
+          Row(DetectSlowCollective, config.slow_collective(), Judges::kRunning)};
 }
 
 inline std::vector<Detector> DetectorsOf(const Curves& config) {

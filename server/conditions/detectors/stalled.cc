@@ -2,9 +2,11 @@
 //
 // Definition. Let A be the newest time at which any task with a live agent reported a new step, by
 // the collector's clock. The job is stalled if
-//   now - A > limit = max(floor, factor * p99, 2 * c)
+//   now - A > limit = max(f, factor * p99, blocked_factor * c)
 // where p99 is the 0.99-quantile of the times between rows with a new step (step_times.h), and c is
-// the longest time that a recorded checkpoint or evaluation blocked a step.
+// the longest time that a recorded checkpoint or evaluation blocked a step. f is `floor`; once
+// steps cover `settled_after`, it is 3 times the longest pause of a day that no phase explains
+// (task_pace.h), within settled_floor and floor.
 //
 // Phases. After an event that begins compiling, checkpointing, evaluating, restoring or
 // initialising, with no step since, the limit is that of the phase: its own key. A phase that takes
@@ -87,6 +89,24 @@ double LongestBlocked(const JobWindow& window) {
     }
   }
   return longest;
+}
+
+constexpr double kPauses = 3;
+
+// The least time that the job must stand still.
+double FloorOf(const JobWindow& window, const Progress::Stalled& settings) {
+  const double floor = Seconds(settings.floor());
+  int64_t first_ns = INT64_MAX;
+  int64_t last_ns = 0;
+  double longest = 0;
+  for (const TaskWindow& task : window.tasks) {
+    if (!task.last_step.has_value() || task.first_step_time_ns == 0) continue;
+    first_ns = std::min(first_ns, task.first_step_time_ns);
+    last_ns = std::max(last_ns, task.last_step_time_ns);
+    for (const Pause& pause : task.pace.Pauses()) longest = std::max(longest, pause.seconds);
+  }
+  if (last_ns == 0 || last_ns - first_ns < settings.settled_after()) return floor;
+  return std::min(floor, std::max(Seconds(settings.settled_floor()), kPauses * longest));
 }
 
 // `usual` is the limit outside phases. A phase that began clearly before the newest step does not
@@ -225,8 +245,8 @@ Finding DetectStalled(const JobWindow& window, const Progress::Stalled& settings
   if (!step.has_value() && !WillStep(window)) return NotJudged();
 
   const double interval = ProgressInterval(window);
-  double usual = std::max(
-      {Seconds(settings.floor()), settings.factor() * interval, 2 * LongestBlocked(window)});
+  double usual = std::max({FloorOf(window, settings), settings.factor() * interval,
+                           settings.blocked_factor() * LongestBlocked(window)});
   if (!step.has_value()) {
     usual = Seconds(settings.startup());
     advanced_ns = window.attempt_started_ns;

@@ -8,7 +8,10 @@
 //                numbering
 //   gone         it sent rows before, but none for gone_after and for 5 times the time between
 //                rows with a new step (step_times.h); it has not ended, and at least half of the
-//                tasks still send
+//                tasks have sent rows in the second half of that time. in_step_after replaces
+//                gone_after, and the time between rows is also its own, if it is 5 steps or more
+//                behind tasks that are within 2 steps of each other: in a job that keeps in step,
+//                tasks would wait for one that pauses
 // A task with a silent agent is not gone: that is AgentSilent, and nobody knows about the task.
 //
 // Reasons: NeverSeen, Gap, Gone, of the first culprit. Score: 3, 2, 1 in this order. Not judged
@@ -40,6 +43,9 @@ namespace {
 
 constexpr uint32_t kMaxTasks = 1'000'000;  // A larger attribute is a mistake.
 constexpr double kGoneIntervals = 5;
+// Steps.
+constexpr int64_t kInStep = 2;
+constexpr int64_t kBehind = 5;
 
 enum class Kind : uint8_t { kGone = 1, kGap = 2, kNeverSeen = 3 };
 
@@ -90,20 +96,69 @@ int64_t HalfSeen(const JobWindow& window, const Hosts& hosts) {
   return UpperMedian(std::move(first));
 }
 
-void AddGone(const JobWindow& window, const Hosts& hosts, double gone_after,
-             std::vector<Missing>* missing) {
-  std::vector<Missing> gone;
-  size_t sending = 0;
+struct Silence {
+  const TaskWindow* task = nullptr;
+  double seconds = 0;
+};
+
+// The tasks of which something can be known, with how long they have sent nothing.
+std::vector<Silence> Silences(const JobWindow& window, const Hosts& hosts) {
+  std::vector<Silence> all;
   for (const TaskWindow& task : window.tasks) {
     if (!task.lives() || !task.task.has_value() || hosts.Unheard(task.host)) continue;
     const int64_t silent_ns = window.now_ns - hosts.Corrected(task.host, task.last_time_ns);
-    if (Seconds(silent_ns) <= gone_after) {
-      ++sending;
-    } else {
-      gone.push_back({.task = *task.task, .kind = Kind::kGone, .seen = &task});
+    all.push_back({&task, Seconds(silent_ns)});
+  }
+  return all;
+}
+
+// Those that fell silent a little later than the first, as all do in a hang, do not go on.
+bool GoesOn(const Silence& one, double limit) { return one.seconds <= limit / 2; }
+
+// The lowest step of the tasks that go on, if they keep in step; nullopt: they do not.
+std::optional<int64_t> CommonStep(const std::vector<Silence>& all, double limit) {
+  int64_t lowest = INT64_MAX;
+  int64_t highest = INT64_MIN;
+  size_t known = 0;
+  for (const Silence& one : all) {
+    if (!GoesOn(one, limit) || !one.task->last_step.has_value()) continue;
+    lowest = std::min(lowest, *one.task->last_step);
+    highest = std::max(highest, *one.task->last_step);
+    ++known;
+  }
+  if (known < 2 || highest - lowest > kInStep) return std::nullopt;
+  return lowest;
+}
+
+// How far apart the rows of the task are by its own pace: it may record more rarely than others.
+double OwnInterval(const TaskWindow& task) {
+  const RowPace* const pace = task.pace.Best();
+  if (pace == nullptr) return 0;
+  std::vector<CountedInterval> intervals;
+  pace->AppendTo(&intervals);
+  return QuantileOf(std::move(intervals), 0.99);
+}
+
+void AddGone(const JobWindow& window, const Hosts& hosts, double gone_after, double in_step_after,
+             std::vector<Missing>* missing) {
+  const std::vector<Silence> all = Silences(window, hosts);
+  const std::optional<int64_t> common = CommonStep(all, in_step_after);
+  std::vector<Missing> gone;
+  size_t going_on = 0;
+  for (const Silence& one : all) {
+    if (GoesOn(one, common.has_value() ? in_step_after : gone_after)) {
+      ++going_on;
+      continue;
+    }
+    double limit = gone_after;
+    if (common.has_value() && one.task->last_step.value_or(INT64_MAX) <= *common - kBehind) {
+      limit = std::min(limit, std::max(in_step_after, kGoneIntervals * OwnInterval(*one.task)));
+    }
+    if (one.seconds > limit) {
+      gone.push_back({.task = *one.task->task, .kind = Kind::kGone, .seen = one.task});
     }
   }
-  if (sending >= gone.size()) missing->insert(missing->end(), gone.begin(), gone.end());
+  if (going_on >= gone.size()) missing->insert(missing->end(), gone.begin(), gone.end());
 }
 
 std::string MessageOf(const JobWindow& window, const std::vector<Missing>& missing) {
@@ -149,9 +204,11 @@ Finding DetectTaskMissing(const JobWindow& window, const Progress::TaskMissing& 
     }
   }
   const size_t never = missing.size();
-  const double gone_after =
-      std::max(Seconds(settings.gone_after()), kGoneIntervals * ProgressInterval(window));
-  AddGone(window, hosts, gone_after, &missing);
+  const double least = kGoneIntervals * ProgressInterval(window);
+  const double gone_after = std::max(Seconds(settings.gone_after()), least);
+  const double in_step_after =
+      std::min(gone_after, std::max(Seconds(settings.in_step_after()), least));
+  AddGone(window, hosts, gone_after, in_step_after, &missing);
   if (missing.empty()) return NotPresent();
 
   const Missing& first = missing.front();

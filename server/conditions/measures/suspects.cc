@@ -84,6 +84,25 @@ void ForgetIfWithinOneStep(double step, std::vector<Suspect>* suspects) {
   for (Suspect& suspect : *suspects) suspect.behind = false;
 }
 
+// Agents send figures of their hosts every 10 s.
+constexpr int64_t kAgentsSendWithinNs = 2'000'000'000;
+
+// A host that lost its power stays connected for a while. Its agent has not been heard since the
+// job stopped, unlike nearly all others.
+void MarkQuietHosts(const JobWindow& window, int64_t since_ns, std::vector<Suspect>* suspects) {
+  std::set<std::string> quiet;
+  size_t known = 0;
+  for (const HostWindow& host : window.hosts) {
+    if (!host.agent.has_value()) continue;
+    ++known;
+    if (host.agent->last_heard_ns < since_ns + kAgentsSendWithinNs) quiet.insert(host.host);
+  }
+  if (quiet.size() > std::max<size_t>(1, known / 10) || quiet.size() * 2 >= known) return;
+  for (Suspect& suspect : *suspects) {
+    suspect.agent_silent = quiet.contains(suspect.task->host);
+  }
+}
+
 // A host that lost its power says nothing of its tasks; that its agent fell silent with them does.
 void AddSilentHosts(const JobWindow& window, const Hosts& hosts, int64_t since_ns,
                     double interval_seconds, std::vector<Suspect>* suspects) {
@@ -136,6 +155,7 @@ std::vector<Suspect> FindSuspects(const JobWindow& window,
        {&Suspect::behind, &Suspect::stopped_first, &Suspect::chips_differ, &Suspect::cpu_differs}) {
     ForgetIfCommon(&suspects, mark);
   }
+  MarkQuietHosts(window, since_ns, &suspects);
   AddSilentHosts(window, hosts, since_ns, interval_seconds, &suspects);
   std::stable_sort(suspects.begin(), suspects.end(), [](const Suspect& a, const Suspect& b) {
     return std::make_tuple(-a.score(), a.task->last_step.value_or(-1), a.task->last_time_ns) <

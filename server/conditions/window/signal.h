@@ -55,6 +55,8 @@ enum class Signal : uint8_t {
 
   // Of tasks again: the numbers of fields do not change.
   kInputStage,  // Seconds of a step that a stage of the input worked; one metric for each stage.
+  kCollective,  // Seconds of a step within a collective; one metric for each, and for each peer.
+  kCollectiveBytes,  // Bytes of a step that it moved, by the same names.
   kCount,
 };
 

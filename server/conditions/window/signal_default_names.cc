@@ -171,6 +171,8 @@ constexpr Row kRows[] = {
     {Signal::kHostMemoryTotal, 1, "host_memory_total_bytes node_memory_memtotal_bytes"},
     {Signal::kHostCpuBusy, 1, "host_cpu_utilization_ratio"},
     {Signal::kInputStage, 1, "input_stage_*_seconds"},
+    {Signal::kCollective, 1, "collective_seconds collective_*_seconds"},
+    {Signal::kCollectiveBytes, 1, "collective_bytes collective_*_bytes"},
 };
 // clang-format on
 

@@ -2,10 +2,11 @@
 
 #include <array>
 #include <cstddef>
+#include <string_view>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "proto/base/check.h"
+#include "proto/names/normalised_name.h"
 #include "tacho/config/v1/conditions_signals.pb.h"
 
 namespace tacho::server::conditions {
@@ -31,17 +32,7 @@ const google::protobuf::FieldDescriptor& FieldOf(Signal signal) {
 absl::string_view SignalName(Signal signal) { return FieldOf(signal).name(); }
 
 std::string NormalisedName(absl::string_view metric) {
-  std::string name;
-  name.reserve(metric.size());
-  for (const char c : metric) {
-    if (absl::ascii_isalnum(static_cast<unsigned char>(c))) {
-      name.push_back(absl::ascii_tolower(static_cast<unsigned char>(c)));
-    } else if (!name.empty() && name.back() != '_') {
-      name.push_back('_');
-    }
-  }
-  if (!name.empty() && name.back() == '_') name.pop_back();
-  return name;
+  return ::tacho::NormalisedName(std::string_view(metric.data(), metric.size()));
 }
 
 SignalNames::SignalNames(const std::map<Signal, std::vector<std::string>>& configured) {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "server/phases/phases.h"
+
 namespace tacho::server::conditions {
 namespace {
 
@@ -59,9 +61,23 @@ void RowPace::Settle(int64_t until_ns, CoveredFn covered) {
   size_t settled = 0;
   for (; settled < waiting_.size() && waiting_[settled].to_ns <= until_ns; ++settled) {
     const Interval& interval = waiting_[settled];
-    if (!covered(interval.from_ns, interval.to_ns)) Count(interval.to_ns - interval.from_ns);
+    const int64_t length_ns = interval.to_ns - interval.from_ns;
+    const int64_t covered_ns = std::min(covered(interval.from_ns, interval.to_ns), length_ns);
+    if (!phases::PhaseCover::Explains(covered_ns, length_ns)) Count(length_ns);
+    NotePause({interval.to_ns, static_cast<double>(length_ns - covered_ns) / 1e9});
   }
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(settled));
+}
+
+void RowPace::NotePause(const Pause& pause) {
+  if (pause.seconds * 1e9 <= kCountsAtOnceNs) return;
+  std::erase_if(pauses_,
+                [&](const Pause& old) { return old.end_ns < pause.end_ns - kPausesForNs; });
+  if (pauses_.size() < kMaxPauses) return pauses_.push_back(pause);
+  const auto shortest =
+      std::min_element(pauses_.begin(), pauses_.end(),
+                       [](const Pause& a, const Pause& b) { return a.seconds < b.seconds; });
+  if (pause.seconds > shortest->seconds) *shortest = pause;
 }
 
 void RowPace::AppendTo(std::vector<CountedInterval>* out) const {
@@ -110,6 +126,17 @@ const RowPace* TaskPace::Best() const {
     if (best == nullptr || rank(source.pace) > rank(*best)) best = &source.pace;
   }
   return best;
+}
+
+std::vector<Pause> TaskPace::Pauses() const {
+  const RowPace* const best = Best();
+  if (best == nullptr) return {};
+  std::vector<Pause> all = best->pauses();
+  for (const Source& source : sources_) {
+    if (source.id != kStored || &source.pace == best) continue;
+    all.insert(all.end(), source.pace.pauses().begin(), source.pace.pauses().end());
+  }
+  return all;
 }
 
 double QuantileOf(std::vector<CountedInterval> intervals, double q) {

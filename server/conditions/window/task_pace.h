@@ -6,6 +6,9 @@
 //              up to a second ─────────────────────────────▶ counted
 //              longer: waits for the events of phases ─▶ Settle() ─▶ counted, or left out
 //
+// The longest pauses of the newest day are kept, too: what is left of a long interval without the
+// phases in it, because nothing explains that time.
+//
 // Memory is bounded: an interval is counted in a bucket whose bounds are a factor of 1.1 apart. The
 // newest 512 to 1,024 intervals count, so that an older pace is forgotten.
 #pragma once
@@ -25,14 +28,23 @@ struct CountedInterval {
   uint32_t count = 0;
 };
 
-// Whether a phase, such as a checkpoint, explains the time between two rows.
-using CoveredFn = absl::FunctionRef<bool(int64_t from_ns, int64_t to_ns)>;
+// How much of the time between two rows recorded phases took, such as a checkpoint:
+// PhaseCover::CoveredNs().
+using CoveredFn = absl::FunctionRef<int64_t(int64_t from_ns, int64_t to_ns)>;
+
+// The time between two rows with a new step, without the phases in it.
+struct Pause {
+  int64_t end_ns = 0;  // The time of the later row.
+  double seconds = 0;
+};
 
 // The rows of one source: a layout of the task, or a series that was read from the store.
 class RowPace {
  public:
   static constexpr uint32_t kGeneration = 512;  // Intervals; the last whole one counts, too.
   static constexpr size_t kMaxWaiting = 64;     // Beyond this, the oldest interval counts at once.
+  static constexpr size_t kMaxPauses = 3;       // The longest ones,
+  static constexpr int64_t kPausesForNs = 86'400'000'000'000;  // of this time before the newest.
 
   // A row that is not newer than the last one, or has no higher step, makes no interval.
   void Note(int64_t time_ns, int64_t step);
@@ -44,6 +56,8 @@ class RowPace {
   bool waits() const { return !waiting_.empty(); }
   uint32_t intervals() const { return newest_count_ + before_count_; }
   int64_t newest_ns() const { return newest_ns_; }
+  // Pauses of more than a second, in no order.
+  const std::vector<Pause>& pauses() const { return pauses_; }
   void AppendTo(std::vector<CountedInterval>* out) const;
 
  private:
@@ -62,6 +76,7 @@ class RowPace {
   };
 
   void Count(int64_t ns);
+  void NotePause(const Pause& pause);
 
   std::optional<Row> last_;
   int64_t newest_ns_ = 0;
@@ -70,6 +85,7 @@ class RowPace {
   uint32_t newest_count_ = 0;
   uint32_t before_count_ = 0;
   std::vector<Interval> waiting_;
+  std::vector<Pause> pauses_;
 };
 
 // A task may have several layouts, of which some have rows at few steps. Its pace is that of the
@@ -87,6 +103,8 @@ class TaskPace {
   bool waits() const;
   // nullptr: no interval is known.
   const RowPace* Best() const;
+  // The pauses of the best one, those that were read from the store included.
+  std::vector<Pause> Pauses() const;
 
  private:
   struct Source {

@@ -167,7 +167,7 @@ void WindowBuilder::SettlePaces(JobWindow* window) {
   const phases::PhaseCover cover(pairs.Take());
   const int64_t until_ns = window->now_ns - kEventsComeWithinNs;
   for (TaskWindow& task : window->tasks) {
-    task.pace.Settle(until_ns, [&](int64_t from, int64_t to) { return cover.Covers(from, to); });
+    task.pace.Settle(until_ns, [&](int64_t from, int64_t to) { return cover.CoveredNs(from, to); });
   }
 }
 

@@ -20,7 +20,7 @@ absl::Status ReadSeries(const storage::SeriesPtr& series, const storage::ReadOpt
                         const phases::PhaseCover& phases, storage::ReadView* view,
                         WindowBuilder* builder) {
   const auto covered = [&](int64_t from_ns, int64_t to_ns) {
-    return phases.Covers(from_ns, to_ns);
+    return phases.CoveredNs(from_ns, to_ns);
   };
   const bool of_host = WindowBuilder::IsHostSignal(builder->Meaning(*series)->signal);
   uint32_t attempt = 0;

@@ -108,6 +108,18 @@ void FillCondition(const conditions::JudgedCondition& from, v1::Condition* to) {
     FillCulprit(culprit, to->add_culprits());
 }
 
+namespace {
+
+void FillProfile(const std::string& job, const conditions::JobProfile& from, v1::JobProfile* to) {
+  to->set_job(job);
+  to->set_profile(std::string(conditions::ProfileName(from.profile)));
+  to->set_automatic(from.automatic);
+  to->set_reason(from.reason);
+  to->set_since_unix_ns(from.since_ns);
+}
+
+}  // namespace
+
 absl::Status ListConditions(const storage::Store& store, const conditions::ConditionBoard& board,
                             const v1::ConditionsRequest& request, const security::Rights& rights,
                             v1::ConditionsResponse* response) {
@@ -124,6 +136,11 @@ absl::Status ListConditions(const storage::Store& store, const conditions::Condi
   }
   for (const conditions::JudgedConditionPtr& condition : found) {
     if (filter.Wants(*condition)) FillCondition(*condition, response->add_conditions());
+  }
+  const auto profiles = board.Profiles(
+      [&](const std::string& job) { return filter.WantsJob(job) && rights.MayTouch(job); });
+  for (const auto& [job, profile] : profiles) {
+    FillProfile(job, profile, response->add_profiles());
   }
   return absl::OkStatus();
 }

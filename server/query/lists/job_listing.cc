@@ -5,51 +5,22 @@
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/escaping.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "proto/base/status_macros.h"
 #include "server/errors/grpc_status.h"
 #include "server/query/lists/job_detail.h"
 #include "server/query/lists/job_filter.h"
+#include "server/query/lists/job_position.h"
 #include "server/query/read/job_state.h"
 #include "server/query/read/selection.h"
 
 namespace tacho::server::query {
 namespace {
-
-// Where a page ends. In the token: active_since,seen,name.
-struct Position {
-  int64_t active_since_ns = 0;  // Set by the first page; all later activity counts as this.
-  int64_t seen_ns = INT64_MAX;
-  std::string name;
-};
-
-std::string Encode(const Position& position) {
-  return absl::WebSafeBase64Escape(
-      absl::StrCat(position.active_since_ns, ",", position.seen_ns, ",", position.name));
-}
-
-absl::StatusOr<Position> Decode(absl::string_view token) {
-  Position position;
-  std::string text;
-  if (absl::WebSafeBase64Unescape(token, &text)) {
-    const std::vector<std::string> parts = absl::StrSplit(text, absl::MaxSplits(',', 2));
-    if (parts.size() == 3 && absl::SimpleAtoi(parts[0], &position.active_since_ns) &&
-        absl::SimpleAtoi(parts[1], &position.seen_ns)) {
-      position.name = parts[2];
-      return position;
-    }
-  }
-  return errors::InvalidFieldError("page_token", "is not one of a previous answer");
-}
 
 // When something of a job was refused last, by its name, for those of which that was lately.
 using RefusedJobs = absl::flat_hash_map<std::string, absl::Time>;
@@ -130,22 +101,6 @@ absl::StatusOr<bool> TakeJob(const storage::Store& store, const JobFilter& filte
   return true;
 }
 
-// Orders jobs as the header says. Activity later than the position's does not count.
-class ListingOrder {
- public:
-  explicit ListingOrder(int64_t active_since_ns) : active_since_ns_(active_since_ns) {}
-
-  Position Of(const storage::JobSummary& job) const {
-    return {active_since_ns_, std::min(job.extent.last_time_ns, active_since_ns_), job.name};
-  }
-  static bool Before(const Position& a, const Position& b) {
-    return std::tie(b.seen_ns, a.name) < std::tie(a.seen_ns, b.name);
-  }
-
- private:
-  const int64_t active_since_ns_;
-};
-
 }  // namespace
 
 absl::Status ListJobs(const storage::Store& store, const v1::ListJobsRequest& request,
@@ -154,34 +109,34 @@ absl::Status ListJobs(const storage::Store& store, const v1::ListJobsRequest& re
   if (request.page_size() > kMaxPageSize) {
     return errors::InvalidFieldError("page_size", absl::StrCat("is at most ", kMaxPageSize));
   }
-  std::optional<Position> after;
+  std::optional<JobPosition> after;
   if (!request.page_token().empty()) {
-    TACHO_ASSIGN_OR_RETURN(Position position, Decode(request.page_token()));
+    TACHO_ASSIGN_OR_RETURN(JobPosition position, ReadPageToken(request.page_token()));
     after = std::move(position);
   }
   TACHO_ASSIGN_OR_RETURN(const auto filter, JobFilter::Create(request));
   TACHO_ASSIGN_OR_RETURN(auto jobs, WantedJobs(store, request, filter, now, rights, refusals));
 
-  const ListingOrder order(after.has_value() ? after->active_since_ns
-                                             : absl::ToUnixNanos(now - kActiveFor));
-  std::vector<std::pair<Position, const storage::JobSummary*>> listing;
+  const int64_t active_since_ns =
+      after.has_value() ? after->active_since_ns : absl::ToUnixNanos(now - kActiveFor);
+  std::vector<std::pair<JobPosition, const storage::JobSummary*>> listing;
   for (const storage::JobSummary& job : jobs) {
-    Position position = order.Of(job);
-    if (after.has_value() && !ListingOrder::Before(*after, position)) continue;
+    JobPosition position = JobPosition::Of(active_since_ns, job.extent.last_time_ns, job.name);
+    if (after.has_value() && !IsBefore(*after, position)) continue;
     listing.emplace_back(std::move(position), &job);
   }
   std::sort(listing.begin(), listing.end(),
-            [](const auto& a, const auto& b) { return ListingOrder::Before(a.first, b.first); });
+            [](const auto& a, const auto& b) { return IsBefore(a.first, b.first); });
   const int page =
       static_cast<int>(request.page_size() == 0 ? kDefaultPageSize : request.page_size());
-  const Position* last = nullptr;  // The page's last job.
+  const JobPosition* last = nullptr;  // The page's last job.
   for (const auto& [position, job] : listing) {
     TACHO_RETURN_IF_ERROR(control.Check());
     v1::Job proto;
     TACHO_ASSIGN_OR_RETURN(const auto taken, TakeJob(store, filter, *job, now, refusals, &proto));
     if (!taken) continue;
     if (response->jobs_size() == page) {
-      response->set_next_page_token(Encode(*last));
+      response->set_next_page_token(PageTokenOf(*last));
       return absl::OkStatus();
     }
     *response->add_jobs() = std::move(proto);

@@ -111,7 +111,6 @@ absl::Status AddAttempts(const storage::Store& store, const Selection& selection
   return status;
 }
 
-constexpr uint32_t kDefaultTop = 20;
 constexpr uint32_t kMaxTop = 1000;
 
 void Fill(const std::string& job, absl::string_view name, uint64_t used, uint64_t limit,

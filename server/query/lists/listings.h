@@ -14,6 +14,7 @@
 namespace tacho::server::query {
 
 inline constexpr uint64_t kDefaultListedSeries = 100'000;
+inline constexpr uint32_t kDefaultTop = 20;  // Of Cardinality.
 
 // Each returns the statuses of query.proto, and those of control.Check().
 

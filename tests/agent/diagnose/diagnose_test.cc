@@ -22,6 +22,7 @@
 #include "agent/diagnose/tcp_connect.h"
 #include "proto/base/clock.h"
 #include "proto/config/yaml_config.h"
+#include "tests/agent/stream/fake_collector.h"
 #include "tests/support/canned_http_server.h"
 #include "tests/support/fake_metadata_server.h"
 #include "tests/support/tfevents_writer.h"
@@ -302,6 +303,28 @@ TEST_F(DiagnoseTest, CollectorThatIsAwayIsToldWithoutFurtherTries) {
   EXPECT_THAT(findings[1].message, HasSubstr("Connection refused"));
   EXPECT_EQ(findings[2].check, "dns");
   EXPECT_EQ(findings[2].severity, Severity::kFailed);
+}
+
+TEST_F(DiagnoseTest, EachMemberIsAskedForItsShard) {
+  FakeCollector members[2];
+  for (FakeCollector& member : members) {
+    context_.config.mutable_collector()->add_members(member.address());
+    // Both are shard 0 of 2: the second one has another list.
+    member.greet = [](const v1::Hello& hello) {
+      if (hello.shards() == 2 && hello.shard() == 0) return grpc::Status::OK;
+      return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "this is shard 0 of 2");
+    };
+  }
+  const auto findings = RunChecks(CollectorChecks(context_)).findings;
+  std::vector<Finding> calls;
+  for (const Finding& finding : findings) {
+    if (finding.check == "collector") calls.push_back(finding);
+  }
+  ASSERT_EQ(calls.size(), 2);
+  EXPECT_EQ(calls[0].severity, Severity::kOk) << calls[0].message;
+  EXPECT_EQ(calls[1].severity, Severity::kFailed);
+  EXPECT_THAT(calls[1].message, HasSubstr("this is shard 0 of 2"));
+  EXPECT_THAT(calls[1].remedy, HasSubstr("cluster.members"));
 }
 
 // A listener that accepts and never says anything, as a firewall that swallows what comes back.

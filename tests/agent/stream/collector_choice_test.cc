@@ -131,6 +131,26 @@ TEST(CollectorAddressesTest, WhatIsContradictoryIsRefusedByName) {
   EXPECT_THAT(refusal("collector: {addresses: ['a:1', 'a:1']}"), HasSubstr("a:1 twice"));
 }
 
+TEST(CollectorAddressesTest, MembersAreTakenInTheirOrder) {
+  const auto config = Parse("collector: {members: ['b:2', 'a:1']}");
+  EXPECT_TRUE(IsCluster(config));
+  EXPECT_FALSE(IsCluster(Parse("collector: {addresses: ['b:2', 'a:1']}")));
+  EXPECT_THAT(*CollectorAddresses(config), ElementsAre("b:2", "a:1"));
+}
+
+TEST(CollectorAddressesTest, MembersThatMakeNoClusterAreRefusedByName) {
+  const auto refusal = [](absl::string_view yaml) {
+    return std::string(CollectorAddresses(Parse(yaml)).status().message());
+  };
+  EXPECT_THAT(refusal("collector: {address: 'a:1', members: ['a:1', 'b:2']}"),
+              HasSubstr("collector.members and collector.address are both given"));
+  EXPECT_THAT(refusal("collector: {addresses: ['a:1'], members: ['a:1', 'b:2']}"),
+              HasSubstr("collector.members and collector.addresses are both given"));
+  EXPECT_THAT(refusal("collector: {members: ['a:1']}"), HasSubstr("has one address (a:1)"));
+  EXPECT_THAT(refusal("collector: {members: ['a:1', '']}"), HasSubstr("empty element"));
+  EXPECT_THAT(refusal("collector: {members: ['a:1', 'b:2', 'a:1']}"), HasSubstr("a:1 twice"));
+}
+
 TEST(BacklogPaceTest, KeepsToItsRateAndSavesALittle) {
   BacklogPace pace(1000);
   absl::Time now = absl::FromUnixSeconds(1000);

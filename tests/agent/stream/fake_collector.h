@@ -42,6 +42,7 @@ class FakeCollector : public v1::Ingest::Service {
     grpc::ServerBuilder builder;
     builder.AddListeningPort(address(), grpc::InsecureServerCredentials(), &port_);
     builder.RegisterService(this);
+    if (more != nullptr) builder.RegisterService(more);
     server_ = builder.BuildAndStart();
   }
   void Stop() {
@@ -59,6 +60,9 @@ class FakeCollector : public v1::Ingest::Service {
 
   std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
 
+  grpc::Service* more = nullptr;  // Offered beside, from the next Start() on. Not owned.
+  // Asked for each Hello; a status that is not OK is the answer to it. Null: all are welcome.
+  std::function<grpc::Status(const v1::Hello&)> greet;
   // Asked for each message with a sequence; a status that is not OK ends the stream there.
   std::function<grpc::Status(const v1::ClientMessage&)> judge;
   // Acknowledge once in so many messages, or when flush asks for it.
@@ -128,6 +132,11 @@ class FakeCollector : public v1::Ingest::Service {
     {
       absl::MutexLock lock(&mutex_);
       hellos_.push_back(message.hello());
+    }
+    const grpc::Status greeted = greet ? greet(message.hello()) : grpc::Status::OK;
+    if (!greeted.ok()) return greeted;
+    {
+      absl::MutexLock lock(&mutex_);
       streams_.emplace_back();
       *answer.mutable_welcome() = welcome;
       answer.mutable_welcome()->set_clock_unix_ns(absl::ToUnixNanos(absl::Now()));

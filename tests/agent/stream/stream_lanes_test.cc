@@ -3,6 +3,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -62,8 +63,10 @@ class LanesTest : public ::testing::Test {
   }
 
   void Connect() {
-    lanes_ = std::make_unique<Lanes>(LaneOptions{.short_backlog = 10}, spool_.get(), &pace_,
-                                     WelcomeOf(durable_));
+    v1::Welcome welcome = WelcomeOf(durable_);
+    welcome.mutable_limits()->set_max_backlog_messages(max_backlog_messages_);
+    lanes_ =
+        std::make_unique<Lanes>(LaneOptions{.short_backlog = 10}, spool_.get(), &pace_, welcome);
   }
 
   // Sends what can be sent, at most `max`.
@@ -97,6 +100,7 @@ class LanesTest : public ::testing::Test {
   std::set<uint64_t> attributes_;  // Their sequences.
   uint64_t newest_attributes_ = 0;
   storage::SequenceSet durable_;
+  uint32_t max_backlog_messages_ = 0;  // Of Welcome.
   std::unique_ptr<Lanes> lanes_;
   absl::Time now_ = absl::FromUnixSeconds(1000);
 };
@@ -128,6 +132,16 @@ TEST_F(LanesTest, BacklogHoldsAShareOfTheWayAndTheRestIsForFreshRows) {
   EXPECT_THAT(Send(), SizeIs(50));
   Take({backlog[0], backlog[1]});
   EXPECT_THAT(Send(), ElementsAre(33, 34));
+}
+
+TEST_F(LanesTest, ACollectorThatAcknowledgesLateMayAskForMoreOfTheBacklog) {
+  Append(2000);
+  for (const auto& [asked, sent] : std::vector<std::pair<uint32_t, size_t>>{
+           {200, 200}, {1, 32}, {4'000'000'000, Lanes::kMostBacklogMessages}}) {
+    max_backlog_messages_ = asked;
+    Connect();
+    EXPECT_THAT(Send(3000), SizeIs(sent)) << asked;
+  }
 }
 
 TEST_F(LanesTest, BacklogKeepsToItsPaceAndFreshRowsDoNot) {

@@ -21,12 +21,12 @@
 #include "client/channel/backoff.h"
 #include "gtest/gtest.h"
 #include "interop/google_rpc.pb.h"
+#include "proto/rpc/retry_delay.h"
 
 namespace tacho::agent {
 namespace {
 
 using client::Backoff;
-using client::RetryDelay;
 
 using Ranges = google::protobuf::RepeatedPtrField<v1::SequenceRange>;
 

@@ -114,6 +114,46 @@ TEST_F(CAbiTest, AStepIsARowWithItsPhases) {
   EXPECT_EQ(row["step_duration_seconds"], Bits(0.75));
 }
 
+TEST_F(CAbiTest, CollectivesOfAStep) {
+  options_.now_monotonic_ns = [] { return monotonic_ns; };
+  tacho_recorder* const r = Open();
+  const tacho_collective reduce = tacho_declare_collective(r, "dp-allreduce", -1);
+  const tacho_collective send = tacho_declare_collective(r, "send", 3);
+  EXPECT_EQ(tacho_declare_collective(r, "send", 3), send);
+  EXPECT_NE(send, reduce);
+  EXPECT_EQ(tacho_refused(r), 0u);
+  EXPECT_EQ(tacho_declare_collective(r, "", -1), TACHO_NO_COLLECTIVE);
+  EXPECT_THAT(tacho_error(r), HasSubstr("the collective \"\" was refused"));
+  EXPECT_EQ(tacho_declare_collective(r, "send", int64_t{1} << 40), TACHO_NO_COLLECTIVE);
+  EXPECT_EQ(tacho_begin_collective(r, reduce, 1), TACHO_REFUSED) << "no step";
+  EXPECT_EQ(tacho_begin_step(r, 7), TACHO_OK);
+  EXPECT_EQ(tacho_begin_collective(r, TACHO_NO_COLLECTIVE, 1), TACHO_REFUSED);
+  EXPECT_EQ(tacho_begin_collective(r, send + 1, 1), TACHO_REFUSED);
+  EXPECT_EQ(tacho_begin_collective(r, reduce, 4096), TACHO_OK);
+  EXPECT_EQ(tacho_begin_collective(r, send, 1), TACHO_REFUSED) << "within another one";
+  monotonic_ns += 250'000'000;
+  EXPECT_EQ(tacho_end_collective(r), TACHO_OK);
+  EXPECT_EQ(tacho_begin_collective(r, send, 0), TACHO_OK);
+  monotonic_ns += 500'000'000;
+  EXPECT_EQ(tacho_end_step(r), TACHO_OK) << "it ends the collective";
+  EXPECT_EQ(tacho_end_collective(r), TACHO_REFUSED);
+  EXPECT_EQ(tacho_begin_collective(nullptr, reduce, 1), TACHO_INVALID);
+  EXPECT_EQ(tacho_end_collective(nullptr), TACHO_INVALID);
+  EXPECT_EQ(tacho_declare_collective(nullptr, "a", -1), TACHO_NO_COLLECTIVE);
+  const Everything read = Read();
+  ASSERT_THAT(read.rows, SizeIs(1));
+  const auto reader = OpenReader(tacho_path(r));
+  std::map<std::string, uint64_t> row;
+  for (size_t i = 0; i < read.rows[0].bits.size(); ++i) {
+    row[reader->metrics()[i].name] = read.rows[0].bits[i];
+  }
+  EXPECT_EQ(row["collective_dp_allreduce_seconds"], Bits(0.25));
+  EXPECT_EQ(row["collective_dp_allreduce_bytes"], Bits(4096));
+  EXPECT_EQ(row["collective_send_peer_3_seconds"], Bits(0.5));
+  EXPECT_EQ(row["comm_wait_seconds"], Bits(0.75));
+  EXPECT_EQ(row.count("collective_send_peer_3_bytes"), 0u);
+}
+
 TEST_F(CAbiTest, HistogramsCountObservations) {
   options_.histogram_interval_ns = 0;
   tacho_recorder* const r = Open();

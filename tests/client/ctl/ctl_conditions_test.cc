@@ -95,6 +95,23 @@ TEST_F(CtlConditionsTest, AllShowsWhatDoesNotHoldToo) {
   ExpectGolden("conditions_all.txt", Out());
 }
 
+TEST_F(CtlConditionsTest, SaysWithWhichProfileAJobIsJudgedAndWhy) {
+  v1::JobProfile& fast = *fake_.conditions.add_profiles();
+  fast.set_job("gpt-hang");
+  fast.set_profile("fast");
+  fast.set_automatic(true);
+  fast.set_reason("it records its phases, and pauses only in them");
+  fast.set_since_unix_ns(kStart + 30 * kSecond);
+  ASSERT_EQ(Run({"conditions", "gpt-hang"}), kOk) << Err();
+  EXPECT_THAT(Out(), HasSubstr("\ngpt-hang: profile fast, chosen by the collector 1m 10s ago: it "
+                               "records its phases, and pauses only in them\n"));
+  ASSERT_EQ(Run({"conditions"}), kOk);
+  EXPECT_THAT(Out(), Not(HasSubstr("profile")));
+  ASSERT_EQ(Run({"conditions", "-o", "json"}), kOk);
+  EXPECT_THAT(Out(), AllOf(HasSubstr("\"profiles\": ["), HasSubstr("\"automatic\": true"),
+                           HasSubstr("\"since_unix_ns\": ")));
+}
+
 TEST_F(CtlConditionsTest, AsksForWhatIsWanted) {
   ASSERT_EQ(
       Run({"conditions", "--jobs", "vi.*", "--condition", "Stalled", "--condition", "Diverged"}),

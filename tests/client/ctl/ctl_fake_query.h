@@ -43,6 +43,7 @@ class FakeQuery : public v1::Query::Service {
   v1::ListSeriesResponse series;
   v1::CardinalityResponse cardinality;
   v1::GoodputResponse goodput;
+  v1::CostResponse cost;
   v1::ForecastResponse forecast;
   v1::FleetResponse fleet;
   std::string page_url;
@@ -74,6 +75,7 @@ class FakeQuery : public v1::Query::Service {
   std::vector<v1::WatchRequest> watch_requests;
   v1::CardinalityRequest cardinality_request;
   v1::GoodputRequest goodput_request;
+  v1::CostRequest cost_request;
   v1::ForecastRequest forecast_request;
   v1::FleetRequest fleet_request;
   v1::ConditionsRequest conditions_request;
@@ -103,6 +105,14 @@ class FakeQuery : public v1::Query::Service {
     Note(*context);
     goodput_request = *request;
     *response = goodput;
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Cost(grpc::ServerContext* context, const v1::CostRequest* request,
+                    v1::CostResponse* response) override {
+    Note(*context);
+    cost_request = *request;
+    *response = cost;
     return grpc::Status::OK;
   }
 

@@ -5,6 +5,8 @@
 #include "client/import/upload.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/base/job_shard.h"
+#include "tacho/v1/cluster.grpc.pb.h"
 #include "tests/agent/stream/fake_collector.h"
 
 namespace tacho::importer {
@@ -154,6 +156,72 @@ TEST_F(ImportUploadTest, ThrottleIsObeyed) {
   }
   EXPECT_GE(took, absl::Milliseconds(200)) << "seven rows at 20 a second";
   EXPECT_TRUE(upload.Finish().ok());
+}
+
+// Two collectors that share jobs, and refuse what was not sent to the right one.
+class ImportToClusterTest : public ImportUploadTest {
+ protected:
+  struct Member : v1::Cluster::Service {
+    grpc::Status GetMembers(grpc::ServerContext*, const v1::GetMembersRequest* request,
+                            v1::GetMembersResponse* response) override {
+      EXPECT_FALSE(request->only_own()) << "it leaves out the other members";
+      *response = members;
+      return status;
+    }
+    v1::GetMembersResponse members;
+    grpc::Status status;
+  };
+
+  ImportToClusterTest() {
+    Join(&collector_, 0);
+    Join(&second_, 1);
+  }
+  ~ImportToClusterTest() override {  // Before what they use.
+    collector_.Stop();
+    second_.Stop();
+  }
+
+  void Join(agent::FakeCollector* collector, uint32_t shard) {
+    collector->Stop();
+    for (const agent::FakeCollector* one : {&collector_, &second_}) {
+      members_[shard].members.add_members()->set_address(one->address());
+    }
+    members_[shard].members.set_own_shard(shard);
+    collector->more = &members_[shard];
+    collector->greet = [shard](const v1::Hello& hello) {
+      if (hello.shards() == 2 && hello.shard() == shard) return grpc::Status::OK;
+      return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "it keeps another shard");
+    };
+    collector->Start();
+  }
+
+  agent::FakeCollector second_;
+  Member members_[2];
+};
+
+TEST_F(ImportToClusterTest, GoesToTheMemberThatKeepsTheJob) {
+  for (const std::string job : {"run", "hosts"}) {
+    agent::FakeCollector& owner = ShardOfJob(job, 2) == 0 ? collector_ : second_;
+    UploadOptions options = Options();
+    options.job = job;
+    Upload upload(options);
+    const uint64_t before = owner.durable();
+    ASSERT_TRUE(upload.Connect().ok()) << job;
+    ASSERT_TRUE(SendAll(upload, before + 1, before + 20).ok()) << job;
+    EXPECT_EQ(owner.durable(), before + 20) << job;
+  }
+  EXPECT_NE(ShardOfJob("run", 2), ShardOfJob("hosts", 2)) << "else this tests one of them";
+}
+
+TEST_F(ImportToClusterTest, SaysWhyItWasRefusedIfTheMembersAreNotTold) {
+  members_[0].status = {grpc::StatusCode::PERMISSION_DENIED, "needs the role read"};
+  UploadOptions options = Options();
+  options.job = "run";
+  Upload upload(options);
+  const absl::Status status = upload.Connect();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), HasSubstr("it keeps another shard"));
+  EXPECT_THAT(status.message(), HasSubstr("needs the role read"));
 }
 
 }  // namespace

@@ -216,6 +216,56 @@ class StepTest(case.Case):
         run.log({"loss": 1})
         self.assertEqual(self.read().rows[-1].step, 8)
 
+    def test_collectives_have_their_time_and_bytes(self):
+        run = self.init()
+        for n in range(2):
+            with run.step(n) as step:
+                step.phase("compute")
+                with step.collective("dp-allreduce", 4096):
+                    pass
+                with step.collective("dp-allreduce", bytes=1):
+                    pass
+                with step.collective("pp-send", 512, peer=3):
+                    pass
+                with step.collective("barrier"):
+                    pass
+        row = self.read().rows[1]
+        self.assertEqual(row.values["collective_dp_allreduce_bytes"], 4097)
+        self.assertEqual(row.values["collective_pp_send_peer_3_bytes"], 512)
+        self.assertNotIn("collective_barrier_bytes", row.values)
+        parts = ["dp_allreduce", "pp_send_peer_3", "barrier"]
+        seconds = sum(row.values[f"collective_{part}_seconds"] for part in parts)
+        self.assertGreater(seconds, 0)
+        self.assertAlmostEqual(row.values["comm_wait_seconds"], seconds)
+        inside = row.values["comm_wait_seconds"] + row.values["compute_seconds"]
+        self.assertLessEqual(inside, row.values["step_duration_seconds"] * (1 + 1e-9))
+
+    def test_collectives_of_a_step_that_is_over_and_misuse_record_nothing(self):
+        run = self.init()
+        with run.step(0) as step:
+            with step.collective("outer"):
+                with step.collective("inner"):
+                    pass
+            for name, moved, peer in (("", 0, None), (7, 0, None), ("a", "x", None), ("a", 0, "x"),
+                                      ("b", 0, 1 << 40), ("c", None, None)):  # fmt: skip
+                with step.collective(name, moved, peer):
+                    pass
+            late = step.collective("late")
+        with step.collective("over"):
+            pass
+        with late:
+            pass
+        with self.assertRaises(ZeroDivisionError):
+            with run.step(1) as step:
+                with step.collective("fails"):
+                    1 / 0
+        with run.step(2) as step:
+            with step.collective("last"):
+                pass
+        found = {name for row in self.read().rows for name in row.values if "collective" in name}
+        self.assertEqual(found, {"collective_outer_seconds", "collective_last_seconds"})
+        self.assertIn("within another one", " ".join(self.warnings))
+
     def test_a_step_that_fails_writes_no_row(self):
         run = self.init()
         with self.assertRaises(ZeroDivisionError):

@@ -59,6 +59,7 @@ struct Trainer {
     recorder.Add(examples, 1);
     recorder.Observe(norms, 0.5);
     step.Phase("comm");
+    step.Collective("all-reduce", 4096).End();
   }
 
   void RecordRows() {

@@ -29,6 +29,7 @@ SAME = {
     "overlays/gpu": {"agent": {"gpu": {"enabled": True}}},
     "overlays/gke-tpu": {"agent": {"tpu": {"enabled": True}}},
     "overlays/standby": {"collector": {"standby": True}},
+    "overlays/cluster": {"collector": {"members": 3}},
 }
 # Everything that the chart can add.
 ALL = {
@@ -127,8 +128,16 @@ class ManifestsTest(harness.TestCase):
             self.assertIn("Service/" + workload["spec"]["serviceName"], objects)
             return
         (config,) = objects["ConfigMap/" + workload["metadata"]["name"]]["data"].values()
-        for address in yaml.safe_load(config)["collector"]["addresses"]:
+        collector = yaml.safe_load(config)["collector"]
+        for address in collector.get("addresses", []):
             self.assertIn("Service/" + address.split(".")[0], objects)
+        members = collector.get("members", [])
+        for address in members:
+            pod, service = address.split(".")[:2]
+            self.assertIn("Service/" + service, objects)
+            self.assertLess(int(pod.rpartition("-")[2]), objects["StatefulSet/tacho-collector"]["spec"]["replicas"])
+        told = yaml.safe_load(objects["ConfigMap/tacho-collector"]["data"]["collector.yaml"])
+        self.assertEqual(told.get("cluster", {}).get("members", []), members)
 
     def test_no_two_agents_share_a_node_or_a_selector(self):
         objects = self.chart(ALL).objects
@@ -231,6 +240,14 @@ class ManifestsTest(harness.TestCase):
                    for item in source["secret"]["items"] if item["key"] in ("ca.crt", "tls.crt")]  # fmt: skip
         self.assertEqual(set(secrets), {certificate["secretName"]})
 
+    def test_certificate_is_for_every_member(self):
+        values = {"collector": {"members": 2, "tls": {"certManager": {"enabled": True}}}}
+        objects = self.chart(values, namespace="ml").objects
+        names = objects["Certificate/tacho-collector"]["spec"]["dnsNames"]
+        config = yaml.safe_load(objects["ConfigMap/tacho-agent"]["data"]["agent.yaml"])
+        for address in config["collector"]["members"]:
+            self.assertIn("*." + address.rpartition(":")[0].partition(".")[2], names)
+
     def test_a_changed_configuration_restarts_the_pods(self):
         def checksums(values):
             return {name: template["metadata"]["annotations"]["checksum/config"]
@@ -245,6 +262,7 @@ class ManifestsTest(harness.TestCase):
         for values, word in (
             ({"agent": {"chips": False, "gpu": {"enabled": True}}}, "agent.chips"),
             ({"collector": {"enabled": False}}, "agent.addresses"),
+            ({"collector": {"standby": True, "members": 3}}, "collector.standby"),
         ):
             with self.assertRaisesRegex(AssertionError, re.escape(word)):
                 self.chart(values)
@@ -277,7 +295,10 @@ class ConfigurationTest(security_case.SecurityCase):
     def check(self, name, text):
         path = os.path.join(self.directory, name)
         with open(path, "w") as file:
-            file.write(text.replace("/etc/tacho-credentials", self.folder))
+            config = yaml.safe_load(text.replace("/etc/tacho-credentials", self.folder))
+            if "cluster" in config:  # In a pod the host's name says it.
+                config["cluster"]["member"] = "tacho-collector-1"
+            yaml.safe_dump(config, file)
         program = os.environ["TACHO_" + name.split(".")[0].upper()]
         told = subprocess.run([program, "--config", path, "--check-config"], capture_output=True, text=True)
         self.assertEqual((told.returncode, told.stderr), (0, ""), text)

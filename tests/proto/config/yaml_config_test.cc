@@ -15,6 +15,7 @@ namespace {
 
 using ::google::protobuf::util::MessageDifferencer;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -299,6 +300,34 @@ TEST(PrintYamlTest, DefaultsAreReadBackAsTheSame) {
 
   EXPECT_TRUE(MessageDifferencer::Equals(collector, collector_again)) << PrintYaml(collector);
   EXPECT_TRUE(MessageDifferencer::Equals(agent, agent_again)) << PrintYaml(agent);
+}
+
+TEST(ParseYamlTest, ListsTheKeysThatAFileGivesWhereADefaultDependsOnTheProfile) {
+  v1::Collector config;
+  const absl::Status read = ParseYaml(R"(
+conditions:
+  jobs:
+    - {pattern: "a", progress: {straggling: {for: 1m, k: 7}}}
+    - {pattern: "b"}
+  progress:
+    stalled: {floor: 2m, factor: 4}
+)",
+                                      "f.yaml", &config);
+  ASSERT_TRUE(read.ok()) << read;
+  const auto& conditions = config.conditions();
+  EXPECT_THAT(conditions.given(), ElementsAre("progress.stalled.floor"));
+  EXPECT_THAT(conditions.jobs(0).given(),
+              ElementsAre("progress.stalled.floor", "progress.straggling.for"));
+  EXPECT_THAT(conditions.jobs(1).given(), ElementsAre("progress.stalled.floor"));
+  // A printed configuration gives the same keys, and no others.
+  const std::string printed = PrintYaml(config);
+  EXPECT_THAT(printed, AllOf(HasSubstr("\n      floor: 2m\n"), HasSubstr("\n      # for: 10s\n"),
+                             HasSubstr("10s in profile fast"), HasSubstr("5m in profile quiet")));
+  v1::Collector again;
+  ASSERT_TRUE(ParseYaml(printed, "f.yaml", &again).ok());
+  EXPECT_TRUE(MessageDifferencer::Equals(config, again)) << printed;
+  EXPECT_THAT(MistakesOf<v1::Collector>("conditions: {given: [a]}"),
+              HasSubstr("conditions.given: unknown key"));
 }
 
 TEST(PrintYamlTest, AwkwardTextsAreReadBackAsTheSame) {

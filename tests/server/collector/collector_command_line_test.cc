@@ -30,6 +30,26 @@ TEST(CommandLineTest, CheckStoreIsAModeWithItsDirectory) {
   EXPECT_FALSE(Parse({"--version", "--check-store=x"}).ok());
 }
 
+TEST(CommandLineTest, BucketsAreCheckedAndRestoredFrom) {
+  const auto check = Parse({"--config", "a.yaml", "--check-bucket", "--deep"});
+  ASSERT_TRUE(check.ok()) << check.status();
+  EXPECT_EQ(check->mode, Mode::kCheckBucket);
+  EXPECT_TRUE(check->deep);
+  const auto restore =
+      Parse({"--config", "a.yaml", "--restore-from-bucket", "/new", "--days", "7"});
+  ASSERT_TRUE(restore.ok()) << restore.status();
+  EXPECT_EQ(restore->mode, Mode::kRestoreFromBucket);
+  EXPECT_EQ(restore->restore, "/new");
+  EXPECT_EQ(restore->days, 7u);
+  EXPECT_FALSE(Parse({"--restore-from-bucket", "/new"})->days.has_value());
+  EXPECT_FALSE(Parse({"--restore-from-bucket", "/new", "--days", "-1"}).ok());
+  EXPECT_FALSE(Parse({"--restore-from-bucket", "/new", "--days", "all"}).ok());
+  EXPECT_FALSE(Parse({"--restore-from-bucket", "/new", "--deep"}).ok());
+  EXPECT_FALSE(Parse({"--check-bucket", "--days", "7"}).ok());
+  EXPECT_FALSE(Parse({"--days", "7"}).ok());
+  EXPECT_FALSE(Parse({"--check-bucket", "--restore-from-bucket", "/new"}).ok());
+}
+
 TEST(CommandLineTest, ValuesComeAfterASpaceOrAnEqualsSign) {
   const auto line = Parse({"--config", "a.yaml", "--grpc=127.0.0.1:0", "--http", "[::1]:0",
                            "--data=/x=y", "--port-file", "ports", "--check-config"});
@@ -72,7 +92,8 @@ TEST(CommandLineTest, TheLastValueOfAnOptionCounts) {
 TEST(CommandLineTest, HelpNamesEveryOption) {
   for (const char* option :
        {"--config", "--grpc", "--http", "--data", "--port-file", "--check-config", "--print-config",
-        "--check-store", "--make-token", "--version", "--help"}) {
+        "--check-store", "--check-bucket", "--restore-from-bucket", "--days", "--deep",
+        "--make-token", "--version", "--help"}) {
     EXPECT_THAT(kCommandLineHelp, HasSubstr(option));
   }
 }

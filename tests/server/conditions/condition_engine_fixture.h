@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <prometheus/registry.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -55,6 +56,7 @@ class ConditionEngineFixture : public ::testing::Test {
     options.now = [this] { return now_; };
     options.registry = registry_.get();
     options.buffer_bytes = buffer_bytes_;
+    options.on_profile = on_profile_;
     engine_ = std::make_unique<ConditionEngine>(std::move(options));
     engine_->RunOnce();  // Takes what is stored as known before the start.
   }
@@ -146,6 +148,7 @@ class ConditionEngineFixture : public ::testing::Test {
 
   absl::Time now_ = absl::FromUnixSeconds(1'800'000'000);
   uint64_t buffer_bytes_ = 64u << 20;
+  std::function<bool(const ProfileOrder&)> on_profile_;
   config::v1::Collector config_;
   const std::unique_ptr<storage::FaultyEnv> env_;
   std::unique_ptr<prometheus::Registry> registry_;

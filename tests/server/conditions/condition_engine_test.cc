@@ -87,6 +87,24 @@ TEST_F(ConditionEngineTest, RaisesOnceAndClearsOnce) {
   EXPECT_THAT(Metrics(), Not(HasSubstr("tacho_job_condition_info")));
 }
 
+TEST_F(ConditionEngineTest, ARaisedConditionAsksForProfilesUntilTheyAreTaken) {
+  config_.mutable_conditions()->mutable_profiler()->add_on("Bad");
+  std::vector<ProfileOrder> orders;
+  on_profile_ = [&orders](const ProfileOrder& order) {
+    orders.push_back(order);
+    return orders.size() == 2;  // The first time agents are busy.
+  };
+  StartEngine(BadLoss());
+  Train("a", 20, 1.0);
+  EXPECT_THAT(orders, IsEmpty());
+  Train("a", 40, kNaN);
+  ASSERT_EQ(orders.size(), 2u);
+  EXPECT_EQ(orders[1].job, "a");
+  EXPECT_EQ(orders[1].cause, "Bad");
+  EXPECT_THAT(orders[1].tasks, ElementsAre(0));
+  EXPECT_EQ(orders[1].duration, absl::Seconds(2));
+}
+
 TEST_F(ConditionEngineTest, GoesOnJudgingWhenTheClockIsSetBack) {
   StartEngine(BadLoss());
   Train("a", 20, 1.0);
@@ -161,6 +179,39 @@ TEST_F(ConditionEngineTest, ThePaceOfRowsIsThereAgainAfterARestart) {
   RestartCollector({detector});
   Pass(absl::Seconds(30));
   EXPECT_EQ(interval, 3);
+}
+
+TEST_F(ConditionEngineTest, TheProfileOfAJobIsThereAgainAfterARestart) {
+  const auto save = [&](const char* kind) {
+    storage::Event event;
+    event.source = {"a", 0, 0, "host-0"};
+    event.time_ns = absl::ToUnixNanos(now_);
+    event.kind = kind;
+    Append(event);
+  };
+  const auto profile = [&] {
+    return engine_->board().Profiles([](const std::string&) { return true; })["a"];
+  };
+  StartEngine(BadLoss());
+  Train("a", 30, 1);
+  EXPECT_EQ(profile().profile, Profile::kBalanced);
+  EXPECT_EQ(profile().reason, "it has recorded no checkpoint, evaluation or restore yet");
+  save("checkpoint_started");
+  Pass(absl::Seconds(40));
+  save("checkpoint_saved");
+  Train("a", 300, 1);
+  EXPECT_EQ(profile().profile, Profile::kFast) << profile().reason;
+  EXPECT_NE(profile().since_ns, 0);
+  RestartCollector(BadLoss());
+  Pass(absl::Seconds(10));
+  EXPECT_EQ(profile().profile, Profile::kFast) << profile().reason;
+  EXPECT_EQ(profile().since_ns, 0);
+
+  ASSERT_TRUE(config::ParseYaml("conditions: {profile: quiet}", "f.yaml", &config_).ok());
+  (*engine_->Prepare(config_))();
+  Pass(absl::Seconds(10));
+  EXPECT_EQ(profile().profile, Profile::kQuiet);
+  EXPECT_FALSE(profile().automatic);
 }
 
 TEST_F(ConditionEngineTest, NothingIsRaisedUntilAgentsHadTimeToComeBack) {

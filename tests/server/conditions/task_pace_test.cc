@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 
-bool Nothing(int64_t, int64_t) { return false; }
+int64_t Nothing(int64_t, int64_t) { return 0; }
 
 double Quantile(const RowPace& pace, double q) {
   std::vector<CountedInterval> intervals;
@@ -45,6 +45,30 @@ TEST(RowPaceTest, AnOlderPaceIsForgottenAndMemoryIsBounded) {
   EXPECT_EQ(Quantile(pace, 0.99), 0.125);
 }
 
+TEST(RowPaceTest, TheLongestPausesOfADayAreKeptWithoutThePhasesInThem) {
+  RowPace pace;
+  int64_t time = 0;
+  int64_t step = 0;
+  const auto pause = [&](int64_t seconds, int64_t covered) {
+    pace.Note(time, step++);
+    pace.Note(time += seconds * kSecond, step);
+    pace.Settle(time, [&](int64_t, int64_t) { return covered * kSecond; });
+  };
+  pause(60, 50);
+  pause(300, 300);  // All of it is explained.
+  EXPECT_EQ(pace.pauses().size(), 1u);
+  EXPECT_EQ(pace.pauses()[0].seconds, 10);
+  for (int64_t i = 2; i < 40; ++i) pause(i, 0);
+  ASSERT_EQ(pace.pauses().size(), RowPace::kMaxPauses);
+  for (const Pause& one : pace.pauses()) EXPECT_GE(one.seconds, 37);
+  time += 90'000 * kSecond;
+  pace.Break();
+  pause(3, 0);
+  ASSERT_EQ(pace.pauses().size(), 1u) << "a day has passed";
+  EXPECT_EQ(pace.pauses()[0].seconds, 3);
+  EXPECT_EQ(pace.pauses()[0].end_ns, time);
+}
+
 TEST(RowPaceTest, APhaseARestartOfTrainingAndMissedRowsMakeNoInterval) {
   RowPace pace;
   pace.Note(0, 0);
@@ -59,7 +83,8 @@ TEST(RowPaceTest, APhaseARestartOfTrainingAndMissedRowsMakeNoInterval) {
   EXPECT_TRUE(pace.waits());
   pace.Settle(400 * kSecond, Nothing);
   EXPECT_TRUE(pace.waits()) << "the events may still come";
-  pace.Settle(2000 * kSecond, [](int64_t from, int64_t to) { return to - from > 2 * kSecond; });
+  pace.Settle(2000 * kSecond,
+              [](int64_t from, int64_t to) { return to - from > 2 * kSecond ? to - from : 0; });
   EXPECT_FALSE(pace.waits());
   EXPECT_EQ(pace.intervals(), 2u);
   EXPECT_EQ(Quantile(pace, 1), 1);

@@ -97,6 +97,28 @@ TEST(QuotasTest, PressureLeavesAnEighthOfWhatMayWait) {
   EXPECT_TRUE(quotas.CheckNewStream().ok());
 }
 
+TEST(QuotasTest, WhatWaitsForTheBucketIsNoLoadOnTheDiskUntilThereIsTooMuch) {
+  prometheus::Registry registry;
+  config::v1::Quotas config;
+  config.set_burst(kSecond);
+  config.set_stream_pending_bytes(8000);
+  uint64_t unshipped = 0;
+  Quotas quotas({.config = config,
+                 .queue_bytes = 32'000,
+                 .registry = &registry,
+                 .unshipped = [&unshipped] { return unshipped; },
+                 .max_unshipped = 1'000'000});
+  EXPECT_TRUE(quotas.waits_for_bucket());
+  EXPECT_EQ(quotas.stream_pending_bytes(), 32'000u);
+  EXPECT_EQ(quotas.pending_bytes(), 16'000u);
+  unshipped = 999'999;
+  EXPECT_EQ(quotas.pending_bytes(), 1'015'999u);
+  unshipped = 1'000'000;
+  EXPECT_EQ(quotas.pending_bytes(), 0u);
+  unshipped = 500;
+  EXPECT_EQ(quotas.pending_bytes(), 16'500u);
+}
+
 TEST(QuotasTest, AReloadThatCannotBeIsRefusedAndChangesNothing) {
   prometheus::Registry registry;
   Quotas quotas({.queue_bytes = 1000, .registry = &registry});

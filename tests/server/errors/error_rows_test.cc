@@ -280,6 +280,14 @@ TEST_F(ErrorRowsTest, TooLargeInBytes) {
 
 TEST_F(ErrorRowsTest, OutOfOrder) { Expect(Failure::kOutOfOrder, Send({ingest::BatchMessage(1)})); }
 
+TEST_F(ErrorRowsTest, Misdirected) {
+  for (const char* member : {"here:7411", "there:7411"}) {
+    config_.mutable_cluster()->add_members(member);
+  }
+  config_.mutable_cluster()->set_member("there");
+  Expect(Failure::kMisdirected, Send({ingest::HelloMessage()}));
+}
+
 TEST_F(ErrorRowsTest, NameTaken) {
   Start();
   Open(ingest::HelloMessage());

@@ -45,9 +45,10 @@ TEST(WriteAnswerTest, WhatIsAtFaultDecidesWhetherItIsSentAgain) {
   for (const int status : {429, 500, 502, 503, 504, 302, 0, 401, 403, 404, 407, 408}) {
     EXPECT_EQ(StepOf(asked, Reply(status)), NextStep::kTryLater) << status;
   }
-  for (const int status : {400, 409, 413, 422}) {
+  for (const int status : {400, 409, 422}) {
     EXPECT_EQ(StepOf(asked, Reply(status)), NextStep::kLeaveOut) << status;
   }
+  EXPECT_EQ(StepOf(asked, Reply(413)), NextStep::kSplit);
 }
 
 TEST(WriteAnswerTest, APartThatWasWrittenCounts) {

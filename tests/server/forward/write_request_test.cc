@@ -26,6 +26,11 @@ SeriesTextPtr TextNamed(const std::string& name, storage::MetricType type) {
   return text;
 }
 
+void Add(const SeriesTextPtr& text, int64_t time_ms, double value, WriteBatch* batch) {
+  const WriteSample sample = {time_ms, value};
+  batch->Add(text, {&sample, 1});
+}
+
 class WriteRequestTest : public testing::TestWithParam<WriteVersion> {
  protected:
   // The message after a journey.
@@ -45,9 +50,9 @@ TEST_P(WriteRequestTest, SeriesTimesAndBitsArrive) {
   const auto steps = TextNamed("steps_total", storage::MetricType::kCounter);
   const auto nan_bits = uint64_t{0x7ff8000000000123};
   WriteBatch batch;
-  batch.Add(loss, 1'700'000'000'123, -0.0);
-  batch.Add(steps, -5, 1);
-  batch.Add(loss, 1'700'000'000'124, std::bit_cast<double>(nan_bits));
+  Add(loss, 1'700'000'000'123, -0.0, &batch);
+  Add(steps, -5, 1, &batch);
+  Add(loss, 1'700'000'000'124, std::bit_cast<double>(nan_bits), &batch);
   const auto write = Sent(&batch);
   ASSERT_EQ(write.series.size(), 2u);
   EXPECT_THAT(*interop::LabelsOfKey(write.series[0].key),
@@ -63,7 +68,7 @@ TEST_P(WriteRequestTest, ASeriesAscendsWithOneSampleAMillisecond) {
   const auto loss = TextNamed("loss", storage::MetricType::kGauge);
   WriteBatch batch;
   for (const auto& [time, value] : {std::pair(20, 1.0), {10, 2.0}, {20, 3.0}, {15, 4.0}}) {
-    batch.Add(loss, time, value);
+    Add(loss, time, value, &batch);
   }
   const auto write = Sent(&batch);
   EXPECT_EQ(batch.samples(), 3u);
@@ -78,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(Versions, WriteRequestTest,
 
 TEST(WriteRequest2Test, TypeHelpAndUnitGoAlong) {
   WriteBatch batch;
-  batch.Add(TextNamed("steps_total", storage::MetricType::kCounter), 1, 1);
+  Add(TextNamed("steps_total", storage::MetricType::kCounter), 1, 1, &batch);
   batch.Finish();
   const std::string message = batch.Encode(WriteVersion::k2);
   const auto write = interop::ReadWriteRequest2(message);

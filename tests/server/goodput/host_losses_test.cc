@@ -54,7 +54,7 @@ class Job {
       EXPECT_NEAR(task.own.total, own[host], 1e-9);
       tasks.push_back(task);
     }
-    lost_ += losses->AddStep(tasks, 1, step);
+    lost_ += losses->AddStep(tasks, 1, step).seconds;
     return step;
   }
   double lost() const { return lost_; }
@@ -146,7 +146,7 @@ TEST(HostLossesTest, ThreeSlowHostsShareByTheTimeInWhichTheyWork) {
   tasks.push_back(task(8, 1.5));
   tasks.push_back(task(9, 2.5));
   tasks.push_back(task(9, 2.0));  // Of two tasks on a host the slower one counts.
-  EXPECT_DOUBLE_EQ(losses.AddStep(tasks, 2, 100), 3.0);
+  EXPECT_DOUBLE_EQ(losses.AddStep(tasks, 2, 100).seconds, 3.0);
   EXPECT_DOUBLE_EQ(Of(losses, 7, LossReason::kCompute), 2 * 0.1);
   EXPECT_DOUBLE_EQ(Of(losses, 8, LossReason::kCompute), 2 * (0.1 + 0.1));
   EXPECT_DOUBLE_EQ(Of(losses, 9, LossReason::kCompute), 2 * (0.1 + 0.1 + 1.0));
@@ -154,18 +154,22 @@ TEST(HostLossesTest, ThreeSlowHostsShareByTheTimeInWhichTheyWork) {
 
 TEST(HostLossesTest, NoMoreIsLostThanTheStepTook) {
   HostLosses losses;
-  EXPECT_DOUBLE_EQ(losses.AddStep({{0, {.phases = {0, 1, 0, 0}, .total = 1}},
-                                   {1, {.phases = {0, 9, 0, 0}, .total = 9}}},
-                                  1, 2),
+  EXPECT_DOUBLE_EQ(losses
+                       .AddStep({{0, {.phases = {0, 1, 0, 0}, .total = 1}},
+                                 {1, {.phases = {0, 9, 0, 0}, .total = 9}}},
+                                1, 2)
+                       .seconds,
                    2);
   EXPECT_DOUBLE_EQ(All(losses), 2);
 }
 
 TEST(HostLossesTest, WithoutOtherHostsOrWithoutOwnWorkNobodyIsToBlame) {
   HostLosses losses;
-  EXPECT_EQ(losses.AddStep({{0, {.phases = {0, 1, 0, 0}, .total = 1}},
-                            {0, {.phases = {0, 9, 0, 0}, .total = 9}}},
-                           1, 10),
+  EXPECT_EQ(losses
+                .AddStep({{0, {.phases = {0, 1, 0, 0}, .total = 1}},
+                          {0, {.phases = {0, 9, 0, 0}, .total = 9}}},
+                         1, 10)
+                .seconds,
             0);
   EXPECT_THAT(losses.losses(), IsEmpty());
   const double absent = std::nan("");

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 #include <random>
@@ -54,15 +55,16 @@ class JobLossesTest : public query::QueryStoreFixture {
       numbers.push_back(step);
       for (uint32_t task = 0; task < tasks; ++task) {
         const double own = input[task] + compute[task];
-        values[task].insert(values[task].end(),
-                            {slowest + 0.1, input[task], compute[task], slowest - own});
+        values[task].insert(values[task].end(), {slowest + 0.1, input[task], compute[task]});
+        const double wait = (slowest - own) / static_cast<double>(waits_.size());
+        values[task].insert(values[task].end(), waits_.size(), wait);
       }
     }
     for (uint32_t task = 0; task < tasks; ++task) {
-      const auto layout = Register(
-          kJob, task, attempt,
-          {"step_time_seconds", "data_wait_seconds", "compute_seconds", "comm_wait_seconds"});
-      Append(layout, times, numbers, values[task]);
+      std::vector<std::string> metrics = {"step_time_seconds", "data_wait_seconds",
+                                          "compute_seconds"};
+      metrics.insert(metrics.end(), waits_.begin(), waits_.end());
+      Append(Register(kJob, task, attempt, metrics), times, numbers, values[task]);
     }
   }
 
@@ -80,7 +82,9 @@ class JobLossesTest : public query::QueryStoreFixture {
     return 0;
   }
 
+  std::vector<std::string> waits_ = {"comm_wait_seconds"};  // Share the wait.
   std::mt19937 random_{1};
+  uint32_t attempt_ = 0;
   double now_s_ = 0;
 };
 
@@ -116,6 +120,19 @@ TEST_F(JobLossesTest, ASlowHostIsChargedInEveryAttemptAndTheBucketsStillSum) {
   EXPECT_EQ(response.losses().hosts(0).reasons(0).reason(), v1::LOSS_REASON_INPUT);
 }
 
+TEST_F(JobLossesTest, TheWaitIsTheSumOfCollectivesWhereItIsNotRecordedItself) {
+  // What it does beside its input and compute time, and before it waits, is communication.
+  const auto slow = [](uint32_t task, int64_t) {
+    return task == 5 ? Fault{.input = 0.5} : Fault{};
+  };
+  waits_ = {"collective_dp_allreduce_seconds", "collective_pp_send_peer_1_seconds"};
+  AppendSteps(0, 8, 300, slow);
+  const JobGoodput of_collectives = Goodput();
+  EXPECT_NEAR(Of(of_collectives, "host-5", LossReason::kInput), 150, 150 * 0.05);
+  EXPECT_EQ(Of(of_collectives, "host-5", LossReason::kCommunication), 0);
+  EXPECT_NEAR(of_collectives.lost_seconds, 150, 150 * 0.05);
+}
+
 TEST_F(JobLossesTest, AHealthyJobLosesNothingAndAJobWithoutOwnWorkHasNoTable) {
   AppendSteps(0, 4, 500, [](uint32_t, int64_t) { return Fault{}; });
   const JobGoodput goodput = Goodput();
@@ -140,18 +157,25 @@ TEST_F(JobLossesTest, OfAJobThatIsTooLongEveryNthBlockStandsForN) {
               [](uint32_t task, int64_t) { return task == 1 ? Fault{.compute = 0.5} : Fault{}; });
   const query::QueryControl control;
   const auto judge = [&](uint64_t max_samples) {
-    auto losses =
-        JobLosses::Create(*store_, kJob, conditions::SignalNames(), kSteps, control, max_samples);
+    auto losses = JobLosses::Create(*store_, kJob, 0, conditions::SignalNames(), kSteps, control,
+                                    max_samples);
     EXPECT_TRUE(losses.ok()) << losses.status();
     losses->BeginSpan(0);
+    double waited = 0;
+    int64_t next = 0;
+    const auto sink = [&](const StepRow& row) {
+      EXPECT_EQ(row.step, next++ / 2) << "rows come out in order, each once";
+      if (std::isfinite(row.waiting_seconds)) waited += row.waiting_seconds;
+    };
     for (int64_t step = 0; step < kSteps; ++step) {
-      EXPECT_TRUE(losses
-                      ->AddStep({.time_ns = query::kTestBase + step * 1'500'000'000,
-                                 .step = step,
-                                 .step_seconds = 1.5})
-                      .ok());
+      const StepRow row = {
+          .time_ns = query::kTestBase + step * 1'500'000'000, .step = step, .step_seconds = 1.5};
+      EXPECT_TRUE(losses->AddStep(row, sink).ok());
+      EXPECT_TRUE(losses->AddStep(row, sink).ok()) << "the same step once more";
     }
-    EXPECT_TRUE(losses->EndSpan().ok());
+    EXPECT_TRUE(losses->EndSpan(sink).ok());
+    EXPECT_EQ(next, 2 * kSteps);
+    EXPECT_NEAR(waited, kSteps * 0.5, kSteps * 0.5 * 0.05) << "also in blocks that are not read";
     return std::make_pair(losses->losses().judged_steps(), losses->lost_seconds());
   };
   const auto [all_steps, all_lost] = judge(JobLosses::kMaxSamples);
@@ -160,6 +184,27 @@ TEST_F(JobLossesTest, OfAJobThatIsTooLongEveryNthBlockStandsForN) {
   const auto [some_steps, some_lost] = judge(kSteps * 12 - 1);
   EXPECT_EQ(some_steps, static_cast<uint64_t>(kSteps) / 2);
   EXPECT_NEAR(some_lost, all_lost, all_lost * 0.01);
+}
+
+TEST_F(JobLossesTest, TheReferenceTaskWaitsForOthersAndNotForItself) {
+  const auto waited = [&](double own, double other) {
+    const double before =
+        static_cast<double>(Goodput().total[GoodputBucket::kWaitingForOthers]) / 1e9;
+    AppendSteps(attempt_++, 8, 200, [&](uint32_t task, int64_t) {
+      return task == 0 ? Fault{.compute = own} : task == 3 ? Fault{.input = other} : Fault{};
+    });
+    const JobGoodput goodput = Goodput();
+    const Ledger& total = goodput.total;
+    EXPECT_EQ(std::accumulate(total.ns.begin(), total.ns.end(), int64_t{0}), total.wall_ns());
+    return static_cast<double>(total[GoodputBucket::kWaitingForOthers]) / 1e9 - before;
+  };
+  AppendSteps(attempt_++, 8, 200, [](uint32_t, int64_t) { return Fault{}; });
+  EXPECT_EQ(Goodput().total[GoodputBucket::kWaitingForOthers], 0) << "a healthy job";
+  // The first row of an attempt ends its start, which is no step.
+  EXPECT_NEAR(waited(0, 0.5), 199 * 0.5, 3);
+  EXPECT_NEAR(waited(0.5, 0), 0, 3) << "it is the slow one";
+  EXPECT_NEAR(waited(0.3, 0.8), 199 * 0.5, 3) << "it is slow, and another one is slower";
+  EXPECT_NEAR(waited(0.8, 0.3), 0, 3) << "it is the slower of two";
 }
 
 TEST_F(JobLossesTest, TheMetricsHaveTheWorstHostsOnly) {

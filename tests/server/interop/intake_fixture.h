@@ -14,6 +14,7 @@
 #include "absl/synchronization/notification.h"
 #include "prometheus/registry.h"
 #include "proto/base/stale_marker.h"
+#include "server/cluster/membership.h"
 #include "server/interop/intake.h"
 #include "tests/server/ingest/ingest_messages.h"
 #include "tests/server/ingest/ingest_store.h"
@@ -30,7 +31,8 @@ class IntakeTest : public testing::Test {
     config.set_max_series(10'000);
     IntakeOptions options;
     options.store = store_.get();
-    options.admission = &admission_;
+    options.admission =
+        membership_ == nullptr ? &admission_ : &member_admission_.emplace(AsMember());
     options.metrics = &metrics_;
     options.limiting = &limiting_;
     options.quotas = &quotas_;
@@ -39,6 +41,22 @@ class IntakeTest : public testing::Test {
     auto intake = Intake::Create(config, std::move(options));
     EXPECT_TRUE(intake.ok()) << intake.status();
     intake_ = *std::move(intake);
+  }
+
+  // From now on this is the collector "c-0" of three, which keeps text, llm and run. The job vision
+  // is that of c-1, and speech that of c-2.
+  void JoinCluster() {
+    config::v1::Collector config;
+    for (const char* member : {"c-0:7411", "c-1:7411", "c-2:7411"}) {
+      config.mutable_cluster()->add_members(member);
+    }
+    auto membership = cluster::Membership::Make(config, "c-0");
+    ASSERT_TRUE(membership.ok()) << membership.status();
+    membership_ = std::make_unique<cluster::Membership>(*std::move(membership));
+    Restart();
+  }
+  ingest::AdmissionOptions AsMember() {
+    return {&limits_, absl::Hours(24), now_, &metrics_, membership_.get()};
   }
 
   // Adds a series of metric `name` with one sample; `ms` is after kNowNs.
@@ -100,6 +118,8 @@ class IntakeTest : public testing::Test {
   ingest::Admission admission_{{&limits_, absl::Hours(24), now_, &metrics_}};
   edge::Quotas quotas_{{.config = ingest::SmallQuotas(), .registry = &registry_}};
   limits::SeriesLimiting limiting_{store_.get(), &registry_, config::v1::Limits()};
+  std::unique_ptr<cluster::Membership> membership_;  // Null: all jobs are kept here.
+  std::optional<ingest::Admission> member_admission_;
   std::unique_ptr<Intake> intake_;
 };
 

@@ -27,6 +27,15 @@ class StatsdDoorTest : public IntakeTest {
     ASSERT_TRUE(door.ok()) << door.status();
     door_ = *std::move(door);
   }
+  // The store calls the door, so it has to be done with all writes before the door goes. It answers
+  // one after the other.
+  void TearDown() override {
+    door_->Stop();
+    ForeignWrite last;
+    Add(&last, "last", 1);
+    Write(last);
+    IntakeTest::TearDown();
+  }
   StatsdDoorOptions Options(const std::string& address) {
     StatsdDoorOptions options;
     options.intake = intake_.get();

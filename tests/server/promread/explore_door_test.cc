@@ -83,16 +83,15 @@ TEST_F(ExploreDoorTest, LabelsWithAndWithoutASelector) {
 
 TEST_F(ExploreDoorTest, ValuesOfALabel) {
   const std::pair<const char*, const char*> kExpected[] = {
-      {"__name__", R"(["chip_power","loss","steps_total","t_bucket"]})"},
-      {"metric", R"(["chip.power"]})"},
-      {"job", R"(["speech","vision"]})"},
-      {"attempt", R"(["0","1"]})"},
-      {"host", R"(["h1","h2","h3"]})"},
-      {"task", R"(["0","1"]})"},
-      {"chip", R"(["0","1"]})"},
-      {"exported_job", R"(["own"]})"},
-      {"none", "[]}"},
+      {"metric", R"(["chip.power"]})"}, {"job", R"(["speech","vision"]})"},
+      {"attempt", R"(["0","1"]})"},     {"host", R"(["h1","h2","h3"]})"},
+      {"task", R"(["0","1"]})"},        {"chip", R"(["0","1"]})"},
+      {"exported_job", R"(["own"]})"},  {"none", "[]}"},
   };
+  const char* const kNames = R"(["chip_power","loss","steps_total","t_bucket"]})";
+  EXPECT_EQ(Data("label/__name__/values", {{"match[]", R"({job=~"v.*|s.*"})"}}), kNames);
+  EXPECT_EQ(Data("label/__name__/values"),
+            R"(["chip_power","loss","steps_total","t_bucket","tacho_step"]})");
   for (const auto& [label, values] : kExpected) {
     const std::string path = std::string("label/") + label + "/values";
     EXPECT_EQ(Data(path), values) << label;
@@ -120,10 +119,13 @@ TEST_F(ExploreDoorTest, SeriesAreSortedAndOnce) {
 }
 
 TEST_F(ExploreDoorTest, MetadataAndBuild) {
-  EXPECT_EQ(Data("metadata"), R"({"chip_power":[{"type":"gauge","help":"","unit":""}],)"
-                              R"("loss":[{"type":"gauge","help":"","unit":"nats"}],)"
-                              R"("steps_total":[{"type":"counter","help":"","unit":""}],)"
-                              R"("t":[{"type":"histogram","help":"","unit":""}]}})");
+  EXPECT_EQ(Data("metadata"),
+            R"({"chip_power":[{"type":"gauge","help":"","unit":""}],)"
+            R"("loss":[{"type":"gauge","help":"","unit":"nats"}],)"
+            R"("steps_total":[{"type":"counter","help":"","unit":""}],)"
+            R"("t":[{"type":"histogram","help":"","unit":""}],)"
+            R"("tacho_step":[{"type":"gauge","help":"Step of the rows that the task recorded.",)"
+            R"("unit":""}]}})");
   EXPECT_EQ(Data("metadata", {{"metric", "loss"}}),
             R"({"loss":[{"type":"gauge","help":"","unit":"nats"}]}})");
   Add("other", MetricNamed("loss"), 0, "h", {});

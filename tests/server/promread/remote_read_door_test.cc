@@ -13,6 +13,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "interop/prometheus_read.pb.h"
+#include "proto/base/job_shard.h"
+#include "server/promread/explore_door.h"
 #include "tests/server/bridge/recorded_responder.h"
 #include "tests/server/memory_store.h"
 
@@ -67,6 +69,10 @@ class RemoteReadDoorTest : public testing::Test {
     snappy::Compress(bytes.data(), bytes.size(), &request.body);
     return request;
   }
+  void Replace(const cluster::Membership* membership) {
+    replaced_.push_back(std::move(door_));
+    door_ = std::make_unique<RemoteReadDoor>(queries_.get(), http::HttpGuard(), membership);
+  }
   std::shared_ptr<RecordedResponder> Send(http::HttpRequest request, bool reads = true) {
     auto responder = std::make_shared<RecordedResponder>(reads);
     door_->Handle(std::move(request), responder);
@@ -85,6 +91,8 @@ class RemoteReadDoorTest : public testing::Test {
   MemoryStore store_{1000};
   std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
   std::unique_ptr<query::QueryService> queries_;
+  // A query that is answered may still be on its way out of its door.
+  std::vector<std::unique_ptr<RemoteReadDoor>> replaced_;
   std::unique_ptr<RemoteReadDoor> door_;
 };
 
@@ -101,6 +109,8 @@ TEST_F(RemoteReadDoorTest, SamplesArePackedAndCounted) {
   EXPECT_THAT(Counted(),
               HasSubstr("tacho_query_requests_total{code=\"OK\",method=\"prometheus.Read\"} 1\n"));
   EXPECT_THAT(Counted(), HasSubstr("tacho_query_samples_returned_total 1\n"));
+  EXPECT_THAT(Counted(), HasSubstr("tacho_query_remote_reads_total{form=\"samples\"} 1\n"));
+  EXPECT_THAT(Counted(), HasSubstr("tacho_query_remote_reads_total{form=\"chunks\"} 0\n"));
 }
 
 TEST_F(RemoteReadDoorTest, AStreamHasItsTypeAlsoWhenNothingMatches) {
@@ -111,6 +121,7 @@ TEST_F(RemoteReadDoorTest, AStreamHasItsTypeAlsoWhenNothingMatches) {
               "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse");
     EXPECT_EQ(responder->body().empty(), std::string(job) == "none");
   }
+  EXPECT_THAT(Counted(), HasSubstr("tacho_query_remote_reads_total{form=\"chunks\"} 2\n"));
 }
 
 TEST_F(RemoteReadDoorTest, AnotherFormIs415AndDamage400) {
@@ -199,6 +210,52 @@ TEST_F(RemoteReadDoorTest, ADrainingCollectorAnswers503) {
   const auto response = Send(Request("vision"))->answer();
   EXPECT_EQ(response.status, 503);
   EXPECT_NE(Header(response, "Retry-After"), "");
+}
+
+// A cluster of which this collector keeps the shard of "vision", or the other one.
+cluster::Membership ClusterOf(bool keeps_vision) {
+  config::v1::Collector config;
+  config.mutable_cluster()->add_members("a:1");
+  config.mutable_cluster()->add_members("b:1");
+  const uint32_t shard = ShardOfJob("vision", 2);
+  auto membership = cluster::Membership::Make(config, (shard == 0) == keeps_vision ? "a" : "b");
+  EXPECT_TRUE(membership.ok()) << membership.status();
+  return *std::move(membership);
+}
+
+TEST_F(RemoteReadDoorTest, InAClusterJobsOfOthersAreRefusedWithTheirOwner) {
+  const cluster::Membership other = ClusterOf(/*keeps_vision=*/false);
+  Replace(&other);
+  const auto refused = Send(Request("vision"))->answer();
+  EXPECT_EQ(refused.status, 421);
+  EXPECT_THAT(refused.body, HasSubstr(other.NameOf(ShardOfJob("vision", 2))));
+  EXPECT_THAT(refused.body, HasSubstr("members=own"));
+  http::HttpRequest of_each = Request("vision");
+  of_each.query = {{"members", "own"}};
+  EXPECT_EQ(Send(std::move(of_each))->answer().status, 200);
+
+  const cluster::Membership own = ClusterOf(/*keeps_vision=*/true);
+  Replace(&own);
+  EXPECT_EQ(Send(Request("vision"))->answer().status, 200);
+  queries_->Drain();  // Nobody uses the memberships any more.
+}
+
+TEST_F(RemoteReadDoorTest, InAClusterListsSayWhatTheyLeaveOut) {
+  const cluster::Membership own = ClusterOf(/*keeps_vision=*/true);
+  ExploreDoor door(queries_.get(), http::HttpGuard(), "1.0", &own);
+  http::HttpRequest request;
+  request.method = "GET";
+  request.path = "/api/v1/label/job/values";
+  for (const bool of_each : {false, true}) {
+    if (of_each) request.query = {{"members", "own"}};
+    const auto responder = std::make_shared<RecordedResponder>(true);
+    door.Handle(request, responder);
+    const auto answer = responder->answer();
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_THAT(answer.body, HasSubstr("vision"));
+    EXPECT_EQ(answer.body.find("other collectors of the cluster") == std::string::npos, of_each);
+  }
+  queries_->Drain();  // Nobody uses the door any more.
 }
 
 }  // namespace

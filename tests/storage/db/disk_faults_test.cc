@@ -120,11 +120,40 @@ TEST_F(DiskFaultsTest, AFullDiskMayFillAgainWhileMemoryIsWrittenOut) {
     EXPECT_GT(faulty_.failures(), before) << match;
     EXPECT_EQ(AppendOne(begin + 2).code(), absl::StatusCode::kUnavailable);
     faulty_.Clear();
-    EXPECT_TRUE(AppendPatiently(begin + 2).ok()) << match;
+    const absl::Status stored = AppendPatiently(begin + 2);
+    EXPECT_TRUE(stored.ok()) << match << ": " << stored;
     EXPECT_EQ(Stored().size(), begin + 2);
   }
   Reopen();
   EXPECT_THAT(Stored(), ElementsAre(1, 2, 3, 4));
+}
+
+// A flush that is asked for again while it runs is done again by RocksDB after the manifest was
+// refused, and its memory is then never written out.
+TEST_F(DiskFaultsTest, ASlowDiskMayFillAgainAtTheManifest) {
+  // The manifest takes records on logs before tables are written, and on the tables afterwards.
+  for (const int spare : {0, 1, 2, 3}) {
+    const uint64_t begin = store_->DurableSequences("agent", 1).watermark();
+    ASSERT_TRUE(AppendOne(begin + 1).ok());
+    faulty_.Set(NoSpace(".log"));
+    EXPECT_EQ(AppendOne(begin + 2).code(), absl::StatusCode::kUnavailable);
+    faulty_.SlowTables(absl::Milliseconds(700));
+    const int before = faulty_.failures();
+    Fault full = NoSpace("MANIFEST");
+    full.spare = spare;
+    faulty_.Set(full);
+    for (int i = 0; i < 1000 && faulty_.failures() == before; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_GT(faulty_.failures(), before) << spare;
+    faulty_.SlowTables(absl::ZeroDuration());
+    faulty_.Clear();
+    const absl::Status stored = AppendPatiently(begin + 2);
+    EXPECT_TRUE(stored.ok()) << spare << ": " << stored;
+    EXPECT_EQ(Stored().size(), begin + 2);
+  }
+  Reopen();
+  EXPECT_EQ(Stored().size(), 8u);
 }
 
 TEST_F(DiskFaultsTest, ALayoutThatWasRefusedIsWrittenBeforeItsRows) {

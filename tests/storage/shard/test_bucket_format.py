@@ -112,6 +112,9 @@ class BucketFormatTest(unittest.TestCase):
                 "crc32c": 9, "first_key": base64.b64encode(b"\0k").decode(),
                 "last_key": base64.b64encode(b"\xffk").decode()}
 
+    def test_the_number_of_shards_is_the_json_of_the_page(self):
+        self.assertEqual(json.loads(self.read("v1/cluster")), {"kind": "cluster", "format": 1, "shards": 13})
+
     def test_a_closed_day_lists_its_blocks(self):
         listed = json.loads(self.read(self.manifest["closed_days"]["20781"]["key"]))
         self.assertEqual(listed, {"kind": "block list", "format": 1, "blocks": [self.block()]})

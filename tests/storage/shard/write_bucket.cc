@@ -11,6 +11,7 @@
 #include "storage/shard/bucket_keys.h"
 #include "storage/shard/manifest_commit.h"
 #include "storage/shard/manifest_object.h"
+#include "storage/shard/shard_count.h"
 #include "storage/shard/shard_log.h"
 #include "storage/shard/takeover.h"
 #include "tests/support/fake_bucket.h"
@@ -64,6 +65,7 @@ void MakeShard(FakeBucket& bucket) {
 
 int Main(const std::filesystem::path& directory) {
   FakeBucket bucket;
+  TACHO_CHECK(CheckShardCount(bucket, 13, [](int) { return absl::OkStatus(); }).ok());
   MakeShard(bucket);
   for (const std::string& key : bucket.contents().Keys()) {
     std::filesystem::create_directories((directory / key).parent_path());

@@ -108,6 +108,15 @@ export interface ConditionsRequest {
 
 export interface ConditionsResponse {
   conditions?: Condition[];
+  profiles?: JobProfile[];
+}
+
+export interface JobProfile {
+  job?: string;
+  profile?: string;
+  automatic?: boolean;
+  reason?: string;
+  sinceUnixNs?: Int64;
 }
 
 export interface WatchConditionsRequest {
@@ -134,7 +143,8 @@ export type GoodputBucket =
   | 'GOODPUT_BUCKET_WASTED'
   | 'GOODPUT_BUCKET_STALLED'
   | 'GOODPUT_BUCKET_DOWN'
-  | 'GOODPUT_BUCKET_OTHER';
+  | 'GOODPUT_BUCKET_OTHER'
+  | 'GOODPUT_BUCKET_WAITING_FOR_OTHERS';
 
 export interface GoodputRequest {
   job?: string;

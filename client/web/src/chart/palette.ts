@@ -34,7 +34,7 @@ const LIGHT: Scheme = {
   hole: [124, 58, 180], nan: [226, 0, 146], empty: [255, 255, 255],
   kinds: {
     productive_step: '#7db98e', initializing: '#c8b560', compiling: '#b09fdb', restoring: '#8fb4d9',
-    data_wait: '#e0a458', checkpoint: '#5b93c9', evaluation: '#8cc7bd', wasted: '#d9803a',
+    data_wait: '#e0a458', waiting_for_others: '#d68fb0', checkpoint: '#5b93c9', evaluation: '#8cc7bd', wasted: '#d9803a',
     stalled: '#cf4f42', down: '#6b7280', other: '#c3c8d0',
     attempt: '#b4c0d4', attempt_odd: '#8299c4', critical: '#c01520', warning: '#d99a1c', info: '#4f7fc0',
     event: '#4f7fc0', good: '#2f8f5b', failure: '#c01520', notice: '#b07400', silent: '#9aa1ad',
@@ -50,7 +50,7 @@ const DARK: Scheme = {
   hole: [168, 92, 224], nan: [255, 60, 180], empty: [16, 18, 22],
   kinds: {
     productive_step: '#3f8a58', initializing: '#8c7b30', compiling: '#7a68ac', restoring: '#4f7aa8',
-    data_wait: '#b5772c', checkpoint: '#3a75b0', evaluation: '#4a8f86', wasted: '#b85f22',
+    data_wait: '#b5772c', waiting_for_others: '#a0557e', checkpoint: '#3a75b0', evaluation: '#4a8f86', wasted: '#b85f22',
     stalled: '#d0493c', down: '#767d8a', other: '#555b66',
     attempt: '#45516a', attempt_odd: '#54709f', critical: '#e0484f', warning: '#d99a1c', info: '#6a9be0',
     event: '#6aa9ff', good: '#3fc77f', failure: '#ff6b6b', notice: '#f0b64a', silent: '#6d7480',

@@ -12,7 +12,8 @@ export interface BucketSum {
 
 // The order in which buckets are always named.
 export const BUCKETS = [
-  'productive_step', 'initializing', 'compiling', 'restoring', 'data_wait', 'checkpoint', 'evaluation', 'wasted', 'stalled', 'down', 'other',
+  'productive_step', 'initializing', 'compiling', 'restoring', 'data_wait', 'waiting_for_others', 'checkpoint', 'evaluation',
+  'wasted', 'stalled', 'down', 'other',
 ];
 
 function sorted(sums: Map<string, number>): BucketSum[] {

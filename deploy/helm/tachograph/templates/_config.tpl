@@ -5,6 +5,10 @@
   "auth" (dict "tokens_file" "/etc/tacho-credentials/tokens.yaml")
   "storage" (dict "path" "/var/lib/tacho-collector/data")
   "admin" (dict "listen" "unix:/run/tacho-collector/admin.sock") -}}
+{{- if gt (int .Values.collector.members) 1 -}}
+  {{- $members := splitList " " (include "tachograph.members" .) -}}
+  {{- $_ := set $own "cluster" (dict "members" $members "ca_file" "/etc/tacho-credentials/ca.crt") -}}
+{{- end -}}
 {{- toYaml (mustMergeOverwrite $own (deepCopy .Values.collector.config)) -}}
 {{- end -}}
 
@@ -12,7 +16,11 @@
 {{- define "tachograph.agentConfig" -}}
 {{- $root := .root -}}
 {{- $addresses := $root.Values.agent.addresses -}}
-{{- if not $addresses -}}
+{{- $key := "addresses" -}}
+{{- if and (not $addresses) $root.Values.collector.enabled (gt (int $root.Values.collector.members) 1) -}}
+  {{- $key = "members" -}}
+  {{- $addresses = splitList " " (include "tachograph.members" $root) -}}
+{{- else if not $addresses -}}
   {{- $addresses = list -}}
   {{- range splitList " " (include "tachograph.services" $root) -}}
     {{- $addresses = append $addresses (printf "%s.%s.svc:7411" . $root.Release.Namespace) -}}
@@ -27,7 +35,7 @@
   {{- $_ := set $sources "node" (dict "enabled" false) -}}
 {{- end -}}
 {{- $own := dict
-  "collector" (dict "addresses" $addresses
+  "collector" (dict $key $addresses
     "tls" (dict "enabled" true "ca" "/etc/tacho-credentials/ca.crt")
     "token_file" "/etc/tacho-credentials/token")
   "spool" (dict "path" "/var/lib/tacho-agent/spool")

@@ -28,6 +28,13 @@ labels:
 tacho-collector{{ if .Values.collector.standby }} tacho-collector-standby{{ end }}
 {{- end -}}
 
+{{- /* The addresses of the collectors that share the jobs. */ -}}
+{{- define "tachograph.members" -}}
+{{- range until (int .Values.collector.members) -}}
+{{- if . }} {{ end }}tacho-collector-{{ . }}.tacho-collector-pods.{{ $.Release.Namespace }}.svc:7411
+{{- end -}}
+{{- end -}}
+
 {{- define "tachograph.priority" -}}
 {{- with .priorityClassName }}
 priorityClassName: {{ . }}

@@ -2,12 +2,15 @@
 // and limits, and each key reaches its detector.
 #include "server/conditions/detectors/detectors.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "google/protobuf/message.h"
 #include "gtest/gtest.h"
 #include "proto/config/config_field.h"
+#include "proto/config/profile_defaults.h"
 #include "tacho/config/v1/collector.pb.h"
 #include "tests/server/conditions/detectors/curve_windows.h"
 #include "tests/server/conditions/settings.h"
@@ -46,7 +49,7 @@ TEST(DetectorsTest, NoConditionIsLostOrRenamed) {
       NamesOf(DetectorsOf(config.progress())),
       IsSupersetOf({"Stalled", "Straggling", "InputBound", "LowUtilization", "SlowerThanBaseline",
                     "ThroughputDropped", "TaskMissing", "AgentSilent", "TrainerSilent",
-                    "ClockSkewed", "DataLoss", "TrainerExited", "PhaseLong"}));
+                    "ClockSkewed", "DataLoss", "TrainerExited", "PhaseLong", "SlowCollective"}));
   EXPECT_THAT(
       NamesOf(DetectorsOf(config.curves())),
       IsSupersetOf({"Diverged", "LossSpike", "Plateau", "Oscillating", "GradientExploding",
@@ -82,6 +85,28 @@ TEST(DetectorsTest, EachThresholdHasAHelpADefaultAndLimits) {
       }
     }
   }
+}
+
+TEST(DetectorsTest, DefaultsOfProfilesAreValuesOfTheirKeys) {
+  size_t checked = 0;
+  for (const Descriptor* section :
+       {Progress::descriptor(), Curves::descriptor(), Hardware::descriptor()}) {
+    for (const Descriptor* message : MessagesOf(*section)) {
+      const std::unique_ptr<google::protobuf::Message> value(
+          google::protobuf::MessageFactory::generated_factory()->GetPrototype(message)->New());
+      for (int i = 0; i < message->field_count(); ++i) {
+        const FieldDescriptor& field = *message->field(i);
+        for (const char* profile : {"fast", "quiet"}) {
+          const std::string& text = config::ProfileDefault(field, profile);
+          if (text.empty()) continue;
+          const absl::Status set = config::SetFromText(text, /*quoted=*/false, field, value.get());
+          EXPECT_TRUE(set.ok()) << field.full_name() << " " << profile << ": " << set;
+          ++checked;
+        }
+      }
+    }
+  }
+  EXPECT_GT(checked, 30u);
 }
 
 TEST(DetectorsTest, AllAreEnabledByDefaultAndSayNothingAboutAnEmptyWindow) {

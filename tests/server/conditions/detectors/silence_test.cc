@@ -69,7 +69,7 @@ TEST(TaskMissingTest, AttributesThatAreNoNumbersAreAsNone) {
 
 TEST(TaskMissingTest, GoneOnlyWhileOthersGoOnAndTheAgentIsHeard) {
   const Fault gone = {.kind = FaultKind::kMissingTask, .host = 3, .at_seconds = 300};
-  EXPECT_FALSE(DetectTaskMissing(At(400, {gone}), Defaults()).present);
+  EXPECT_FALSE(DetectTaskMissing(At(325, {gone}), Defaults()).present);
   const Finding finding = DetectTaskMissing(At(450, {gone}), Defaults());
   EXPECT_EQ(finding.reason, "Gone");
   EXPECT_EQ(finding.culprits.at(0).host, "host0003");
@@ -86,6 +86,28 @@ TEST(TaskMissingTest, GoneOnlyWhileOthersGoOnAndTheAgentIsHeard) {
   EXPECT_FALSE(DetectTaskMissing(ended, Defaults()).present);
 }
 
+TEST(TaskMissingTest, TheFirstToStopInAHangIsNotGone) {
+  const SyntheticFleet fleet(
+      {.tasks = 8}, {{.kind = FaultKind::kHang, .host = 5, .at_seconds = 300, .amount = 1}});
+  for (double t = 300; t < 340; t += 0.5) {
+    EXPECT_FALSE(DetectTaskMissing(fleet.At(t), With("gone_after: 12s")).present) << t;
+  }
+}
+
+TEST(TaskMissingTest, OneThatOthersDoNotWaitForIsGoneSooner) {
+  const std::vector<Fault> silent = {
+      {.kind = FaultKind::kSilentTrainer, .host = 5, .at_seconds = 300}};
+  const SyntheticFleet fleet({.tasks = 8}, silent);
+  EXPECT_FALSE(DetectTaskMissing(fleet.At(325), Defaults()).present);
+  const Finding finding = DetectTaskMissing(fleet.At(335), Defaults());
+  ASSERT_TRUE(finding.present);
+  EXPECT_EQ(finding.culprits[0].task, 5u);
+  // Where tasks do not keep in step, it may just take longer.
+  const SyntheticFleet apart({.tasks = 8, .synchronous = false, .host_spread = 0.1}, silent);
+  EXPECT_FALSE(DetectTaskMissing(apart.At(335), Defaults()).present);
+  EXPECT_TRUE(DetectTaskMissing(apart.At(425), Defaults()).present);
+}
+
 TEST(AgentSilentTest, DisconnectedOrNotHeard) {
   const Fault silent = {.kind = FaultKind::kSilentAgent, .host = 3, .at_seconds = 300};
   EXPECT_FALSE(DetectAgentSilent(At(320, {silent}), Defaults()).present);
@@ -94,7 +116,7 @@ TEST(AgentSilentTest, DisconnectedOrNotHeard) {
   ASSERT_EQ(finding.culprits.size(), 1u);
   EXPECT_EQ(finding.culprits[0].host, "host0003");
   EXPECT_EQ(finding.since_ns, SyntheticFleet::Time(300));
-  JobWindow connected = At(340, {silent});
+  JobWindow connected = At(325, {silent});
   connected.hosts[3].agent->connected = true;
   EXPECT_FALSE(DetectAgentSilent(connected, Defaults()).present);
   connected.now_ns += 30'000'000'000;

@@ -147,6 +147,35 @@ TEST(StalledTest, AHostThatLostItsPowerIsTheFirstSuspect) {
   EXPECT_EQ(finding.culprits[0].host, "host0005") << finding.message;
 }
 
+TEST(StalledTest, AHostThatLostItsPowerIsTheFirstSuspectWhileItSeemsConnected) {
+  const SyntheticFleet fleet({.tasks = 8},
+                             {{.kind = FaultKind::kHostDies, .host = 3, .at_seconds = 300}});
+  const Finding finding = DetectStalled(fleet.At(315), With("{floor: 10s, blocked_factor: 0}"));
+  ASSERT_TRUE(finding.present);
+  ASSERT_FALSE(finding.culprits.empty()) << finding.message;
+  EXPECT_EQ(finding.culprits[0].host, "host0003");
+  EXPECT_THAT(finding.message, ::testing::HasSubstr("whose agent fell silent with the job"));
+}
+
+TEST(StalledTest, OnceItsPausesAreKnownTheLimitFollowsThem) {
+  const auto stalled = [](double checkpoint, double after) {
+    const FleetOptions options = {.tasks = 4,
+                                  .checkpoint_seconds = checkpoint,
+                                  .eval_every = 100000,
+                                  .events = false,
+                                  .omit = {Signal::kCheckpointTime}};
+    const double at = SyntheticFleet(options, {}).CheckpointAfter(2000).value() + checkpoint + 20;
+    const SyntheticFleet fleet(options, {{.kind = FaultKind::kHang, .host = 1, .at_seconds = at}});
+    return Stalled(fleet.At(at + after), With("settled_after: 15m"));
+  };
+  EXPECT_FALSE(stalled(2, 25));
+  EXPECT_TRUE(stalled(2, 35)) << "30 s";
+  EXPECT_FALSE(stalled(20, 55)) << "3 times the longest pause";
+  EXPECT_TRUE(stalled(20, 70));
+  EXPECT_FALSE(stalled(60, 115)) << "the floor";
+  EXPECT_TRUE(stalled(60, 130));
+}
+
 TEST(StalledTest, TasksThatStoppedWithinOneStepAreNotTheFirst) {
   JobWindow window =
       SyntheticFleet({.tasks = 8}, {{.kind = FaultKind::kDataStall, .at_seconds = 300}}).At(450);

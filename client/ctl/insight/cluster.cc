@@ -1,0 +1,160 @@
+// 'cluster': the collectors that share the jobs, and how each of them is, in the three formats.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/ctl/call/call_error.h"
+#include "client/ctl/insight/insight.h"
+#include "client/ctl/text/format.h"
+#include "client/ctl/text/json_writer.h"
+#include "client/ctl/text/table.h"
+#include "client/ctl/text/text.h"
+#include "tacho/v1/cluster.pb.h"
+
+namespace tacho::ctl {
+namespace {
+
+// What a member is, in a word, and why.
+std::string StateOf(const v1::ClusterMember& member) {
+  if (!member.error().empty()) return "unreachable";
+  return member.shipping().fenced() ? "fenced" : "ok";
+}
+
+std::string StateText(const v1::ClusterMember& member) {
+  if (!member.error().empty()) return absl::StrCat("unreachable: ", member.error());
+  if (member.shipping().fenced()) return "fenced: another collector has become owner of the shard";
+  return "ok";
+}
+
+// As StateOf(), where nothing is known of it: no figures.
+bool IsKnown(const v1::ClusterMember& member) { return member.error().empty(); }
+
+std::string SecondsText(const v1::ClusterMember& member) {
+  return ReadableNumber(member.shipping().unshipped_seconds());
+}
+
+void PrintMembers(const Invocation& invocation, const v1::GetMembersResponse& answer) {
+  Table table({{"SHARD", Align::kRight},
+               {"ADDRESS"},
+               {"VERSION"},
+               {"JOBS", Align::kRight},
+               {"AGENTS", Align::kRight},
+               {"EPOCH", Align::kRight},
+               {"UNSHIPPED BYTES", Align::kRight},
+               {"SECONDS", Align::kRight},
+               {"STATE", Align::kLeft, true}});
+  for (const v1::ClusterMember& member : answer.members()) {
+    const bool known = IsKnown(member);
+    const bool ships = known && member.has_shipping();
+    table.AddRow({absl::StrCat(member.shard()), member.address(), member.version(),
+                  known ? Thousands(member.jobs()) : "", known ? Thousands(member.agents()) : "",
+                  ships ? absl::StrCat(member.shipping().epoch()) : "",
+                  ships ? Thousands(member.shipping().unshipped_bytes()) : "",
+                  ships ? SecondsText(member) : "", StateText(member)});
+  }
+  table.Print(*invocation.env.out, invocation.env.width, invocation.env.unicode);
+}
+
+void WriteMembersJson(std::ostream& out, const v1::GetMembersResponse& answer) {
+  JsonWriter json(out);
+  json.Object([&] {
+    json.Field("own_shard", Maybe(!answer.members().empty(), answer.own_shard()));
+    json.Objects("members", answer.members(), [&](const v1::ClusterMember& member) {
+      const bool known = IsKnown(member);
+      json.Field("shard", member.shard());
+      json.Field("address", member.address());
+      json.Field("state", StateOf(member));
+      json.Field("error", MaybeText(member.error()));
+      json.Field("version", MaybeText(member.version()));
+      json.Field("jobs", Maybe(known, member.jobs()));
+      json.Field("agents", Maybe(known, member.agents()));
+      json.Key("shipping");
+      if (!known || !member.has_shipping()) {
+        json.Null();
+        return;
+      }
+      const auto& shipping = member.shipping();
+      json.Object([&] {
+        json.Field("epoch", shipping.epoch());
+        json.Field("fenced", shipping.fenced());
+        json.Field("unshipped_bytes", shipping.unshipped_bytes());
+        json.Field("unshipped_seconds", shipping.unshipped_seconds());
+      });
+    });
+  });
+}
+
+void WriteMembersCsv(std::ostream& out, const v1::GetMembersResponse& answer) {
+  out << CsvLine({"shard", "address", "version", "jobs", "agents", "epoch", "unshipped_bytes",
+                  "unshipped_seconds", "state", "error"});
+  for (const v1::ClusterMember& member : answer.members()) {
+    const bool known = IsKnown(member);
+    const bool ships = known && member.has_shipping();
+    const auto number = [](bool there, uint64_t value) {
+      return there ? absl::StrCat(value) : std::string();
+    };
+    out << CsvLine({absl::StrCat(member.shard()), member.address(), member.version(),
+                    number(known, member.jobs()), number(known, member.agents()),
+                    number(ships, member.shipping().epoch()),
+                    number(ships, member.shipping().unshipped_bytes()),
+                    ships ? ExactNumber(member.shipping().unshipped_seconds()) : "",
+                    StateOf(member), member.error()});
+  }
+}
+
+int RunCluster(const Invocation& invocation) {
+  QueryClient client = Connect(invocation);
+  const auto answer = client.GetMembers();
+  if (!answer.ok()) return CallError(invocation, client, answer.status());
+  switch (invocation.common.format) {
+    case Format::kJson:
+      WriteMembersJson(*invocation.env.out, *answer);
+      break;
+    case Format::kCsv:
+      WriteMembersCsv(*invocation.env.out, *answer);
+      break;
+    case Format::kTable:
+      if (answer->members().empty()) {
+        *invocation.env.out << "The collector at " << Printable(client.address())
+                            << " is in no cluster: it keeps every job itself.\n";
+      } else {
+        PrintMembers(invocation, *answer);
+      }
+  }
+  return std::all_of(answer->members().begin(), answer->members().end(),
+                     [](const v1::ClusterMember& member) { return StateOf(member) == "ok"; })
+             ? kOk
+             : kNothing;
+}
+
+}  // namespace
+
+Command ClusterCommand() {
+  return {
+      .name = "cluster",
+      .group = CommandGroup::kOperate,
+      .operands = "",
+      .summary = "List the collectors that share the jobs, and how each of them is",
+      .details =
+          R"(Any member answers; it asks all others, for two seconds. JOBS counts those that a member keeps, AGENTS
+the agents that are connected to it. With cluster.ack: shared, EPOCH rises with each owner of a shard;
+UNSHIPPED BYTES wait for the bucket, the oldest of them since SECONDS. A member is fenced when another
+collector has become owner of its shard: it acknowledges nothing more.
+
+The exit code is 0 if all members answer and none is fenced, also without a cluster; else 1.
+
+Examples:
+  tachoctl cluster
+  tachoctl cluster -o json | jq -r '.members[] | select(.state != "ok") | .address'
+
+JSON: {"own_shard" or null, "members": [{"shard", "address", "state": "ok"|"fenced"|"unreachable",
+  "error", "version", "jobs", "agents", "shipping": null or {"epoch", "fenced", "unshipped_bytes",
+  "unshipped_seconds"}}]}. Unknown values are null; without a cluster there are no members.)",
+      .flags = {},
+      .min_operands = 0,
+      .max_operands = 0,
+      .run = RunCluster};
+}
+
+}  // namespace tacho::ctl

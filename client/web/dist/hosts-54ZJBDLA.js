@@ -1,0 +1,1 @@
+import{f as a,g as b,h as c,i as d}from"./chunk-AHKRXOEH.js";import"./chunk-ZI7D3XQ6.js";import"./chunk-AA3SH3VY.js";import"./chunk-JC5MN5L7.js";import"./chunk-J7HLCC7M.js";import"./chunk-P5JFVSGQ.js";import"./chunk-4YVA3X7S.js";import"./chunk-PW6Y4A5B.js";import"./chunk-XD3TUXMR.js";export{d as Hosts,a as hostMetricChoice,b as hostsRequest,c as worstHosts};

@@ -1,1 +1,0 @@
-import{f as a,g as b,h as c,i as d}from"./chunk-LYIS3A2B.js";import"./chunk-XJ5VNDYV.js";import"./chunk-CJNSA62P.js";import"./chunk-JC5MN5L7.js";import"./chunk-J7HLCC7M.js";import"./chunk-P5JFVSGQ.js";import"./chunk-4YVA3X7S.js";import"./chunk-PW6Y4A5B.js";import"./chunk-XD3TUXMR.js";export{d as Hosts,a as hostMetricChoice,b as hostsRequest,c as worstHosts};

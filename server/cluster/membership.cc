@@ -1,0 +1,217 @@
+// Placement is by configuration: the place of an address in the list is its shard. So every member
+// and every agent knows the owner of a job without asking anybody, and a wrong list is refused
+// where it meets a right one.
+#include "server/cluster/membership.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/security/tls_certificate_provider.h"
+#include "grpcpp/security/tls_credentials_options.h"
+#include "grpcpp/support/channel_arguments.h"
+#include "proto/base/address.h"
+#include "proto/base/check.h"
+#include "proto/base/checked_file.h"
+#include "proto/base/job_shard.h"
+#include "proto/base/pem_files.h"
+#include "proto/base/status_macros.h"
+#include "server/errors/error_table.h"
+
+namespace tacho::server::cluster {
+namespace {
+
+using ClusterConfig = config::v1::Collector::Cluster;
+
+constexpr int kMemberConnectMs = 5'000;
+constexpr int kMemberFirstPauseMs = 200;
+constexpr int kMemberLastPauseMs = 2'000;
+// A member that went away without a word is noticed after at most this and the next.
+constexpr int kMemberPingMs = 20'000;
+constexpr int kMemberPingAnswerMs = 10'000;
+constexpr unsigned kCertificateRoundSeconds = 60;
+
+absl::string_view BeforeFirst(absl::string_view text, absl::string_view ends) {
+  return text.substr(0, text.find_first_of(ends));
+}
+
+absl::Status Wrong(absl::string_view key, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(key, ": ", what));
+}
+
+absl::Status CheckMembers(const ClusterConfig& cluster) {
+  constexpr char kKey[] = "cluster.members";
+  if (cluster.members_size() == 1) {
+    return Wrong(kKey, absl::StrCat("names one collector, ", cluster.members(0),
+                                    ", and a cluster has at least two: add the others, or remove "
+                                    "the key"));
+  }
+  if (static_cast<size_t>(cluster.members_size()) > Membership::kMaxMembers) {
+    return Wrong(kKey, absl::StrCat("names ", cluster.members_size(), " collectors; at most ",
+                                    Membership::kMaxMembers, " are possible"));
+  }
+  absl::flat_hash_set<absl::string_view> seen;
+  for (const std::string& address : cluster.members()) {
+    if (absl::EndsWith(address, ":0")) {
+      return Wrong(kKey, absl::StrCat(address,
+                                      " has the port 0, to which nobody can connect: name "
+                                      "the port of the member's listen.grpc"));
+    }
+    if (!seen.insert(address).second) {
+      return Wrong(kKey, absl::StrCat("names ", address,
+                                      " twice: each place in the list is a shard of its own"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Which of them `name` is.
+absl::StatusOr<uint32_t> FindMember(const ClusterConfig& cluster, absl::string_view name,
+                                    absl::string_view who) {
+  std::vector<uint32_t> matches;
+  for (int i = 0; i < cluster.members_size(); ++i) {
+    const std::string& address = cluster.members(i);
+    if (address == name) return static_cast<uint32_t>(i);
+    if (BeforeFirst(address, ".:") == name) matches.push_back(static_cast<uint32_t>(i));
+  }
+  if (matches.size() == 1) return matches.front();
+  if (matches.empty()) {
+    return Wrong(
+        "cluster.member",
+        absl::StrCat(who, " is none of cluster.members (", absl::StrJoin(cluster.members(), ", "),
+                     "): set it to the address of this collector as the list has it"));
+  }
+  return Wrong("cluster.member",
+               absl::StrCat(who, " fits ", cluster.members(static_cast<int>(matches[0])), " and ",
+                            cluster.members(static_cast<int>(matches[1])),
+                            " of cluster.members: set it to the whole address of this collector"));
+}
+
+absl::StatusOr<uint32_t> FindOwn(const ClusterConfig& cluster, absl::string_view host_name) {
+  if (!cluster.member().empty()) return FindMember(cluster, cluster.member(), cluster.member());
+  const absl::string_view name = BeforeFirst(host_name, ".");
+  if (name.empty()) {
+    return Wrong("cluster.member",
+                 "is empty, and this machine has no name: set it to the address of this collector "
+                 "as cluster.members has it");
+  }
+  return FindMember(cluster, name, absl::StrCat("the name of this machine, ", name, ","));
+}
+
+absl::Status CheckAuthorities(const std::string& path) {
+  auto pem = config::ReadCheckedFile(path, config::FileTrust::kPublic, 1 << 20);
+  const absl::Status status =
+      pem.ok() ? config::ParseCertificates(path, *pem).status() : pem.status();
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat("cluster.ca_file: ", status.message()));
+}
+
+std::shared_ptr<grpc::ChannelCredentials> CredentialsTo(const config::v1::Collector& config) {
+  const auto& tls = config.listen().tls();
+  if (tls.certificate().empty()) return grpc::InsecureChannelCredentials();
+  grpc::experimental::TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(
+      std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
+          tls.key(), tls.certificate(), config.cluster().ca_file(), kCertificateRoundSeconds));
+  options.watch_identity_key_cert_pairs();
+  if (!config.cluster().ca_file().empty()) options.watch_root_certs();
+  return grpc::experimental::TlsCredentials(options);
+}
+
+}  // namespace
+
+struct Membership::State {
+  config::v1::Collector config;  // Only what channels need.
+  std::vector<std::string> addresses;
+  uint32_t own = 0;
+  absl::Mutex mutex;
+  std::shared_ptr<grpc::ChannelCredentials> credentials ABSL_GUARDED_BY(mutex);
+  std::vector<std::shared_ptr<grpc::Channel>> channels ABSL_GUARDED_BY(mutex);
+};
+
+Membership::Membership(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Membership::Membership(Membership&&) noexcept = default;
+Membership& Membership::operator=(Membership&&) noexcept = default;
+Membership::~Membership() = default;
+
+absl::StatusOr<Membership> Membership::Make(const config::v1::Collector& config,
+                                            absl::string_view host_name) {
+  const ClusterConfig& cluster = config.cluster();
+  auto state = std::make_unique<State>();
+  if (cluster.members().empty()) {
+    for (const auto& [key, value] : {std::pair("cluster.member", &cluster.member()),
+                                     std::pair("cluster.ca_file", &cluster.ca_file())}) {
+      if (!value->empty()) return Wrong(key, "needs cluster.members, the list of all collectors");
+    }
+    state->addresses = {""};
+    return Membership(std::move(state));
+  }
+  TACHO_RETURN_IF_ERROR(CheckMembers(cluster));
+  TACHO_ASSIGN_OR_RETURN(state->own, FindOwn(cluster, host_name));
+  if (!cluster.ca_file().empty()) TACHO_RETURN_IF_ERROR(CheckAuthorities(cluster.ca_file()));
+  *state->config.mutable_listen()->mutable_tls() = config.listen().tls();
+  *state->config.mutable_cluster() = cluster;
+  state->addresses = {cluster.members().begin(), cluster.members().end()};
+  {
+    absl::MutexLock lock(&state->mutex);
+    state->channels.resize(state->addresses.size());
+  }
+  return Membership(std::move(state));
+}
+
+bool Membership::is_cluster() const { return state_->addresses.size() > 1; }
+
+uint32_t Membership::shards() const { return static_cast<uint32_t>(state_->addresses.size()); }
+
+uint32_t Membership::own() const { return state_->own; }
+
+uint32_t Membership::ShardOf(absl::string_view job) const { return ShardOfJob(job, shards()); }
+
+const std::string& Membership::address(uint32_t shard) const {
+  TACHO_CHECK(shard < shards());
+  return state_->addresses[shard];
+}
+
+std::string Membership::NameOf(uint32_t shard) const {
+  return absl::StrCat(address(shard), " (shard ", shard, " of ", shards(), ")");
+}
+
+absl::Status Membership::CheckKeeps(absl::string_view job) const {
+  const uint32_t shard = ShardOf(job);
+  if (shard == own()) return absl::OkStatus();
+  return errors::ErrorOf(
+      errors::Failure::kMisdirected,
+      absl::StrCat("job ", job, " belongs to ", NameOf(shard), ": send it there"));
+}
+
+std::shared_ptr<grpc::Channel> Membership::channel(uint32_t shard) const {
+  TACHO_CHECK(is_cluster() && shard < shards());
+  absl::MutexLock lock(&state_->mutex);
+  std::shared_ptr<grpc::Channel>& channel = state_->channels[shard];
+  if (channel != nullptr) return channel;
+  if (state_->credentials == nullptr) state_->credentials = CredentialsTo(state_->config);
+  const std::string& address = state_->addresses[shard];
+  grpc::ChannelArguments arguments;
+  // The answers of a member have no smaller limit than those of this collector.
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kMemberConnectMs);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kMemberFirstPauseMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMemberLastPauseMs);
+  arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kMemberPingMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kMemberPingAnswerMs);
+  // http_proxy is set on many machines; no proxy can reach our own loopback, and none is to see
+  // what a caller has shown.
+  if (config::IsLoopback(address)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  channel = grpc::CreateCustomChannel(address, state_->credentials, arguments);
+  return channel;
+}
+
+}  // namespace tacho::server::cluster
