@@ -120,9 +120,7 @@ absl::Status Intake::Request::MakeSheet(const std::vector<NewSeries>& series, si
     column_of.push_back(known->second);
     if (!is_new) continue;
     const ForeignSeries& sent = write_.series[series[i].index];
-    const ForeignMetric* told =
-        sent.metric < 0 ? nullptr : &write_.metrics[static_cast<size_t>(sent.metric)];
-    const storage::Metric metric = intake_.told_.Of(mapped.metric, told);
+    const storage::Metric metric = intake_.told_.Of(mapped.metric, sent.metric);
     v1::Layout::Series* const column = layout.add_series();
     column->mutable_metric()->set_name(metric.name);
     column->mutable_metric()->set_type(static_cast<v1::MetricType>(metric.type));

@@ -11,6 +11,9 @@ namespace tacho::server::interop {
 namespace {
 
 constexpr char kOtlpPath[] = "/v1/metrics";
+// What the shapes of metrics may take for each series that is remembered; it is some 400 on
+// average.
+constexpr size_t kShapeBytes = 512;
 
 }  // namespace
 
@@ -24,6 +27,7 @@ OtlpDoor::OtlpDoor(OtlpOptions options)
                 Store(bytes, caller, std::move(done));
               }}),
       deltas_(options_.config.max_series()),
+      shapes_(options_.config.max_series() * kShapeBytes),
       samples_(metrics::NewCounter(options_.registry, "tacho_interop_samples_total",
                                    {{"protocol", "otlp"}})),
       exemplars_(metrics::NewCounter(options_.registry, "tacho_interop_exemplars_total",
@@ -51,7 +55,7 @@ void OtlpDoor::Handle(const http::HttpRequest& request, const http::ResponderPtr
 }
 
 void OtlpDoor::Store(absl::string_view request, const OtlpCaller& caller, OtlpDone done) {
-  auto read_or = ReadOtlpMetrics(request, resource_attributes_, &deltas_);
+  auto read_or = ReadOtlpMetrics(request, resource_attributes_, &deltas_, &shapes_);
   if (!read_or.ok()) return done(read_or.status(), Response());
   const OtlpMetrics read = *std::move(read_or);
   exemplars_.Increment(static_cast<double>(read.write.exemplars));

@@ -20,6 +20,7 @@
 #include "server/http/http_router.h"
 #include "server/http/responder.h"
 #include "server/interop/delta_sums.h"
+#include "server/interop/formats/otlp_shapes.h"
 #include "server/interop/intake.h"
 #include "server/interop/otlp_calls.h"
 #include "server/security/access_control.h"
@@ -60,6 +61,7 @@ class OtlpDoor final {
   const size_t max_bytes_;  // Of a request over HTTP, or gzip over gRPC, when unpacked.
   OtlpCalls calls_;
   DeltaSums deltas_;
+  OtlpShapes shapes_;
   prometheus::Counter& samples_;
   prometheus::Counter& exemplars_;
 };

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -28,25 +30,36 @@ constexpr size_t kMoreOfKey = 48;
 // One request.
 class Reader {
  public:
-  Reader(const std::vector<std::string>& wanted, DeltaSums* deltas)
-      : wanted_(wanted), deltas_(*deltas) {}
+  Reader(const std::vector<std::string>& wanted, DeltaSums* deltas, OtlpShapes* shapes)
+      : wanted_(wanted), deltas_(*deltas), shapes_(*shapes) {}
 
   // A ResourceMetrics.
   absl::Status Read(absl::string_view message) {
-    resource_.clear();
+    absl::string_view resource;
     bool has_resource = false;
     scopes_.clear();
     WireReader in(message);
     while (in.Next()) {
       if (!in.is_bytes()) continue;
       if (in.field() == 1) {
-        if (std::exchange(has_resource, true) || !ReadResource(in.bytes())) return Damaged();
+        if (std::exchange(has_resource, true)) return Damaged();
+        resource = in.bytes();
       } else if (in.field() == 2) {
         scopes_.push_back(in.bytes());
       }
     }
     if (in.broken()) return Damaged();
-    for (const absl::string_view scope : scopes_) TACHO_RETURN_IF_ERROR(ReadScope(scope));
+    known_ = shapes_.Find(resource);
+    if (known_ == nullptr) {
+      if (!ReadResource(resource)) return Damaged();
+      shapes_.Remember(resource);
+      for (const absl::string_view scope : scopes_) TACHO_RETURN_IF_ERROR(ReadScope(scope));
+      return absl::OkStatus();
+    }
+    TACHO_RETURN_IF_ERROR(ReadKnown(resource));
+    for (OtlpShape& shape : learned_) shapes_.Add(resource, known_.get(), std::move(shape));
+    learned_.clear();
+    result_.write.kept.push_back(std::move(known_));
     return absl::OkStatus();
   }
   static absl::Status Damaged() {
@@ -58,7 +71,37 @@ class Reader {
  private:
   using Label = std::pair<std::string, std::string>;
 
+  // The scopes of a resource whose message is known, and therefore valid.
+  absl::Status ReadKnown(absl::string_view resource) {
+    bool has_labels = false;
+    size_t next = 0;
+    absl::ReaderMutexLock lock(&known_->mutex);
+    for (const absl::string_view scope : scopes_) {
+      WireReader in(scope);
+      while (in.Next()) {
+        if (in.field() != 2 || !in.is_bytes()) continue;
+        if (!known_->Take(in.bytes(), &next, &result_.write)) {
+          if (!std::exchange(has_labels, true)) ReadResource(resource);
+          const size_t first = result_.write.series.size();
+          if (!ReadMetric(in.bytes())) return Damaged();
+          Learn(in.bytes(), first);
+        }
+        TACHO_RETURN_IF_ERROR(result_.write.CheckSize());
+      }
+      if (in.broken()) return Damaged();
+    }
+    return absl::OkStatus();
+  }
+
+  // The metric at hand became the series from `first` on.
+  void Learn(absl::string_view message, size_t first) ABSL_SHARED_LOCKS_REQUIRED(known_->mutex) {
+    if (!known_->Takes(told_.name)) return;
+    auto shape = OtlpShape::Of(message, told_, std::span(result_.write.series).subspan(first));
+    if (shape.has_value()) learned_.push_back(*std::move(shape));
+  }
+
   bool ReadResource(absl::string_view message) {
+    resource_.clear();
     WireReader in(message);
     while (in.Next()) {
       if (in.field() != 1 || !in.is_bytes()) continue;
@@ -83,8 +126,8 @@ class Reader {
   bool ReadMetric(absl::string_view message) {
     if (!ReadOtlpMetric(message, &told_)) return false;
     name_ = std::string(told_.name);
-    metric_ = static_cast<int32_t>(result_.write.metrics.size());
     ForeignMetric& metric = result_.write.metrics.emplace_back();
+    metric_ = &metric;
     metric.SetTexts(told_.unit, told_.description);
     metric.typed = told_.kind == OtlpMetric::kGauge || told_.kind == OtlpMetric::kSum;
     if (told_.kind == OtlpMetric::kSum && told_.monotonic) {
@@ -254,14 +297,17 @@ class Reader {
 
   const std::vector<std::string>& wanted_;
   DeltaSums& deltas_;
+  OtlpShapes& shapes_;
   OtlpMetrics result_;
-  storage::Labels resource_;               // Its labels.
-  std::vector<absl::string_view> scopes_;  // Of the resource.
+  std::shared_ptr<OtlpResourceShapes> known_;  // Of the resource; null: it is new.
+  std::vector<OtlpShape> learned_;             // Its new ones.
+  storage::Labels resource_;                   // Its labels.
+  std::vector<absl::string_view> scopes_;      // Of the resource.
   // The metric and the point at hand.
   OtlpMetric told_;
   OtlpPoint point_;
   std::string name_;
-  int32_t metric_ = -1;
+  const ForeignMetric* metric_ = nullptr;
   bool delta_ = false;
   bool stale_ = false;
   int64_t time_ns_ = 0;
@@ -273,8 +319,8 @@ class Reader {
 
 absl::StatusOr<OtlpMetrics> ReadOtlpMetrics(absl::string_view request,
                                             const std::vector<std::string>& resource_attributes,
-                                            DeltaSums* deltas) {
-  Reader reader(resource_attributes, deltas);
+                                            DeltaSums* deltas, OtlpShapes* shapes) {
+  Reader reader(resource_attributes, deltas, shapes);
   absl::Status status;
   WireReader in(request);
   while (status.ok() && in.Next()) {

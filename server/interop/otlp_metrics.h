@@ -21,6 +21,7 @@
 #include "absl/strings/string_view.h"
 #include "server/interop/delta_sums.h"
 #include "server/interop/formats/foreign_write.h"
+#include "server/interop/formats/otlp_shapes.h"
 
 namespace tacho::server::interop {
 
@@ -35,7 +36,8 @@ struct OtlpMetrics {
 };
 
 // `request` has the bytes of an ExportMetricsServiceRequest and is not trusted. The result does not
-// point into it. `deltas` keeps the totals. Time and memory are linear in its size.
+// point into it. `deltas` keeps the totals, `shapes` what is known of metrics that come again: it
+// makes a request cheaper, and no different. Time and memory are linear in the request's size.
 //   INVALID_ARGUMENT (MALFORMED)    the bytes are no such message, or hold text that is not UTF-8,
 //   or
 //                                   a message twice that protobuf would merge, which no sender
@@ -43,6 +45,6 @@ struct OtlpMetrics {
 //   RESOURCE_EXHAUSTED (TOO_LARGE)  as ForeignWrite::CheckSize().
 absl::StatusOr<OtlpMetrics> ReadOtlpMetrics(absl::string_view request,
                                             const std::vector<std::string>& resource_attributes,
-                                            DeltaSums* deltas);
+                                            DeltaSums* deltas, OtlpShapes* shapes);
 
 }  // namespace tacho::server::interop

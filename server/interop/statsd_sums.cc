@@ -3,6 +3,7 @@
 #include "server/interop/statsd_sums.h"
 
 #include <algorithm>
+#include <deque>
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/quantile.h"
@@ -20,7 +21,7 @@ constexpr size_t kMemberBytes = 60;
 constexpr size_t kTimedBytes = 80;
 constexpr double kQuantiles[] = {0.5, 0.9, 0.99};
 // Indices into the metrics of a flush.
-enum Described : int32_t { kCounter, kGauge, kMilliseconds, kMillisecondsSum };
+enum Described : size_t { kCounter, kGauge, kMilliseconds, kMillisecondsSum };
 
 std::string KeyOf(absl::string_view name, absl::string_view labels) {
   std::string key;
@@ -29,8 +30,8 @@ std::string KeyOf(absl::string_view name, absl::string_view labels) {
   return key;
 }
 
-std::vector<ForeignMetric> Descriptions() {
-  std::vector<ForeignMetric> metrics(4);
+std::deque<ForeignMetric> Descriptions() {
+  std::deque<ForeignMetric> metrics(4);
   for (ForeignMetric& metric : metrics) metric.typed = true;
   metrics[kCounter].type = storage::MetricType::kCounter;
   metrics[kGauge].type = storage::MetricType::kGauge;
@@ -170,7 +171,7 @@ ForeignWrite StatsdSums::Flush(absl::Time now, int64_t now_ns) {
     BeginAnew(&series);
   }
   for (auto& [key, sample] : timed_) {
-    write.AddSeriesWithText(std::move(key), kGauge, ForeignSeries::Part::kSample);
+    write.AddSeriesWithText(std::move(key), &write.metrics[kGauge], ForeignSeries::Part::kSample);
     write.AddSample(sample.time_ns, sample.value);
   }
   timed_.clear();
@@ -182,8 +183,8 @@ ForeignWrite StatsdSums::Flush(absl::Time now, int64_t now_ns) {
 void StatsdSums::Write(const Series& series, bool ends, int64_t now_ns, ForeignWrite* write) {
   const auto add = [&](absl::string_view name, absl::string_view more_labels, Described metric,
                        double value) {
-    write->AddSeriesWithText(KeyOf(name, absl::StrCat(series.labels, more_labels)), metric,
-                             ForeignSeries::Part::kSample);
+    write->AddSeriesWithText(KeyOf(name, absl::StrCat(series.labels, more_labels)),
+                             &write->metrics[metric], ForeignSeries::Part::kSample);
     write->AddSample(now_ns, ends ? StaleMarker() : value);
   };
   if (series.kind != Kind::kTimer) {

@@ -1,5 +1,6 @@
 // Requests of OpenTelemetry come from whoever may write. The first byte says whether the rest is
 // packed.
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -20,7 +21,25 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     body = *std::move(unpacked);
   }
   interop::DeltaSums deltas(100);
-  const auto result = interop::ReadOtlpMetrics(body, {"service.name"}, &deltas);
+  interop::OtlpShapes shapes(size_t{1} << 20);
+  const auto result = interop::ReadOtlpMetrics(body, {"service.name"}, &deltas, &shapes);
+  // What comes again becomes the same, by what is known of it.
+  for (int again = 0; again < 2; ++again) {
+    interop::DeltaSums others(100);
+    const auto known = interop::ReadOtlpMetrics(body, {"service.name"}, &others, &shapes);
+    TACHO_CHECK(known.ok() == result.ok());
+    if (!known.ok()) continue;
+    TACHO_CHECK(known->write.series.size() == result->write.series.size());
+    for (size_t i = 0; i < known->write.series.size(); ++i) {
+      TACHO_CHECK(known->write.series[i].key == result->write.series[i].key);
+    }
+    for (size_t i = 0; i < known->write.samples.size(); ++i) {
+      const auto& a = known->write.samples[i];
+      const auto& b = result->write.samples[i];
+      TACHO_CHECK(a.time_ns == b.time_ns);
+      TACHO_CHECK(std::bit_cast<uint64_t>(a.value) == std::bit_cast<uint64_t>(b.value));
+    }
+  }
   if (!result.ok()) return 0;
   const interop::OtlpMetrics& read = *result;
   size_t samples = 0;

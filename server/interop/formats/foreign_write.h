@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,7 +26,8 @@ struct ForeignSample {
 };
 
 struct ForeignSeries {
-  // The labels as AppendLabel() writes them. Points into the request, or into ForeignWrite::texts.
+  // The labels as AppendLabel() writes them. Points into the request, into ForeignWrite::texts or
+  // into what it keeps alive.
   absl::string_view key;
   // Its samples are ForeignWrite::samples[first, first + count).
   uint32_t first = 0;
@@ -33,27 +35,35 @@ struct ForeignSeries {
   // A native histogram makes several series, of which one stands for it where things are counted.
   enum class Part : uint8_t { kSample, kHistogram, kOfHistogram };
   Part part = Part::kSample;
-  // An index into ForeignWrite::metrics; -1: the request says nothing of its metric.
-  int32_t metric = -1;
+  // What the request says of its metric; null if it says nothing. As `key`, it points to what
+  // ForeignWrite holds.
+  const ForeignMetric* metric = nullptr;
 };
 
+// Moved, never copied: its parts point to each other.
 struct ForeignWrite {
+  ForeignWrite() = default;
+  ForeignWrite(ForeignWrite&&) = default;
+  ForeignWrite& operator=(ForeignWrite&&) = default;
+
   // An honest request has some thousand samples, and less text than its own bytes.
   static constexpr size_t kMaxSamples = 1'000'000;
   static constexpr size_t kMaxTextBytes = size_t{64} << 20;
 
   std::vector<ForeignSeries> series;
   std::vector<ForeignSample> samples;
-  std::vector<ForeignMetric> metrics;
-  std::deque<std::string> texts;  // A deque, so that what keys point to stays where it is.
-  size_t text_bytes = 0;          // Made of the request so far, and not only of what is kept.
-  uint64_t exemplars = 0;         // Left out.
+  // Deques, so that what series point to stays where it is.
+  std::deque<ForeignMetric> metrics;
+  std::deque<std::string> texts;
+  std::vector<std::shared_ptr<const void>> kept;
+  size_t text_bytes = 0;   // Made of the request so far, and not only of what is kept.
+  uint64_t exemplars = 0;  // Left out.
   // Whether a series that ends leaves /metrics at once. Else it does so after metrics.staleness, so
   // that one failed scrape makes no gap there.
   bool ends_at_once = false;
 
   // Begins a series; its samples are those that are added next.
-  void AddSeries(absl::string_view key, int32_t metric = -1,
+  void AddSeries(absl::string_view key, const ForeignMetric* metric = nullptr,
                  ForeignSeries::Part part = ForeignSeries::Part::kSample) {
     series.push_back({.key = key,
                       .first = static_cast<uint32_t>(samples.size()),
@@ -61,7 +71,7 @@ struct ForeignWrite {
                       .metric = metric});
   }
   // The same with a key that is not in the request.
-  void AddSeriesWithText(std::string key, int32_t metric, ForeignSeries::Part part) {
+  void AddSeriesWithText(std::string key, const ForeignMetric* metric, ForeignSeries::Part part) {
     text_bytes += key.size();
     AddSeries(texts.emplace_back(std::move(key)), metric, part);
   }

@@ -263,7 +263,7 @@ class LineReader {
     std::string key;
     AppendLabel(kNameLabel, field == "value" ? name_ : absl::StrCat(name_, "_", field), &key);
     key += labels_;
-    result_.write.AddSeriesWithText(std::move(key), -1, ForeignSeries::Part::kSample);
+    result_.write.AddSeriesWithText(std::move(key), nullptr, ForeignSeries::Part::kSample);
     result_.write.AddSample(0, value);
     return "";
   }

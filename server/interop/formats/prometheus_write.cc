@@ -43,8 +43,8 @@ bool ReadSample(absl::string_view message, int64_t* time_ms, double* value) {
 }
 
 // Adds the series of a histogram, whose other labels are `key`.
-absl::Status AddHistogram(absl::string_view message, absl::string_view key, int32_t metric,
-                          ForeignWrite* write) {
+absl::Status AddHistogram(absl::string_view message, absl::string_view key,
+                          const ForeignMetric* metric, ForeignWrite* write) {
   TACHO_ASSIGN_OR_RETURN(const ClassicHistogram histogram, ReadNativeHistogram(message));
   TACHO_ASSIGN_OR_RETURN(const storage::Labels labels, LabelsOfKey(key));
   std::string name;
@@ -88,7 +88,8 @@ struct Body {
   }
 };
 
-absl::Status AddBody(const Body& body, absl::string_view key, int32_t metric, ForeignWrite* write) {
+absl::Status AddBody(const Body& body, absl::string_view key, const ForeignMetric* metric,
+                     ForeignWrite* write) {
   if (!body.samples.empty()) {
     write->AddSeries(key, metric);
     for (const absl::string_view message : body.samples) {
@@ -137,7 +138,7 @@ absl::Status ReadTimeSeries1(absl::string_view message, Body* body, ForeignWrite
     }
   }
   if (in.broken()) return Damaged("a series");
-  return AddBody(*body, apart == nullptr ? key : absl::string_view(*apart), -1, write);
+  return AddBody(*body, apart == nullptr ? key : absl::string_view(*apart), nullptr, write);
 }
 
 // The symbols of a 2.0 request and what refers to them.
@@ -200,7 +201,7 @@ absl::Status ReadTimeSeries2(absl::string_view message, const Symbols& symbols, 
                              std::vector<uint64_t>* references, ForeignWrite* write) {
   body->Clear();
   references->clear();
-  int32_t metric = -1;
+  const ForeignMetric* metric = nullptr;
   WireReader in(message);
   while (in.Next()) {
     if (in.field() == 1) {
@@ -213,9 +214,8 @@ absl::Status ReadTimeSeries2(absl::string_view message, const Symbols& symbols, 
     if (in.field() == 4) ++write->exemplars;
     if (in.field() == 5) {
       TACHO_ASSIGN_OR_RETURN(auto known, ReadMetadata2(in.bytes(), symbols));
-      metric = static_cast<int32_t>(write->metrics.size());
       write->text_bytes += known.unit.size() + known.help.size();
-      write->metrics.push_back(std::move(known));
+      metric = &write->metrics.emplace_back(std::move(known));
     }
   }
   if (in.broken()) return Damaged("a series");

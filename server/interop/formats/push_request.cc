@@ -152,7 +152,8 @@ absl::StatusOr<PushedLines> ReadPushedLines(absl::string_view body, bool open_me
     lines.write.metrics.push_back(MetricOf(family));
   }
   absl::flat_hash_set<absl::string_view> seen;
-  const auto add = [&](std::string key, std::string name, int32_t metric, double value) {
+  const auto add = [&](std::string key, std::string name, const ForeignMetric* metric,
+                       double value) {
     lines.series.push_back({key, std::move(name)});
     lines.write.AddSeriesWithText(std::move(key), metric, ForeignSeries::Part::kSample);
     lines.write.AddSample(time_ns, value);
@@ -164,7 +165,7 @@ absl::StatusOr<PushedLines> ReadPushedLines(absl::string_view body, bool open_me
     // The time at which a counter began is no counter.
     const bool began =
         family.type == FamilyType::kCounter && absl::EndsWith(sample.name, "_created");
-    const int32_t metric = began ? -1 : static_cast<int32_t>(sample.family);
+    const ForeignMetric* const metric = began ? nullptr : &lines.write.metrics[sample.family];
     if (!add(KeyOf(sample.name, sample.labels, group), family.name, metric, sample.value)) {
       return BadPush(absl::StrCat("two lines of ", sample.name,
                                   " are the same series once the path's labels are set"));
@@ -175,15 +176,15 @@ absl::StatusOr<PushedLines> ReadPushedLines(absl::string_view body, bool open_me
   time.typed = true;
   time.type = storage::MetricType::kGauge;
   time.SetTexts("s", "When this group was last pushed, since 1970");
-  add(KeyOf(kPushTime, {}, group), std::string(kPushTime),
-      static_cast<int32_t>(lines.write.metrics.size()) - 1, static_cast<double>(time_ns) / 1e9);
+  add(KeyOf(kPushTime, {}, group), std::string(kPushTime), &time,
+      static_cast<double>(time_ns) / 1e9);
   TACHO_RETURN_IF_ERROR(lines.write.CheckSize());
   return lines;
 }
 
 absl::Status AddEnds(const std::vector<std::string>& keys, int64_t time_ns, ForeignWrite* write) {
   for (const std::string& key : keys) {
-    write->AddSeriesWithText(key, -1, ForeignSeries::Part::kSample);
+    write->AddSeriesWithText(key, nullptr, ForeignSeries::Part::kSample);
     write->AddSample(time_ns, StaleMarker());
     TACHO_RETURN_IF_ERROR(write->CheckSize());
   }

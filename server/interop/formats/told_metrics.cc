@@ -42,7 +42,8 @@ void ForeignMetric::SetTexts(absl::string_view unit_text, absl::string_view help
   help = Shortened(help_text, ingest::kMaxHelpBytes);
 }
 
-void ToldMetrics::Learn(const std::vector<ForeignMetric>& metrics) {
+void ToldMetrics::Learn(const std::deque<ForeignMetric>& metrics) {
+  if (metrics.empty()) return;
   absl::MutexLock lock(&mutex_);
   for (const ForeignMetric& metric : metrics) {
     if (metric.name.empty() || metric.name.size() > ingest::kMaxMetricNameBytes) continue;

@@ -2,8 +2,8 @@
 // guessed from the name.
 #pragma once
 
+#include <deque>
 #include <string>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -26,7 +26,7 @@ struct ForeignMetric : storage::Metric {
 class ToldMetrics {
  public:
   // Keeps those that have a name, up to a bound.
-  void Learn(const std::vector<ForeignMetric>& metrics) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Learn(const std::deque<ForeignMetric>& metrics) ABSL_LOCKS_EXCLUDED(mutex_);
   // The metric of a series. `told` came with it; null if nothing did.
   storage::Metric Of(std::string name, const ForeignMetric* told) const ABSL_LOCKS_EXCLUDED(mutex_);
 

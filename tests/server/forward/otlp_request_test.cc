@@ -48,7 +48,8 @@ class OtlpRequestTest : public testing::Test {
   const interop::ForeignWrite& Arrived() {
     batch_.Finish();
     interop::DeltaSums deltas(1000);
-    auto read = interop::ReadOtlpMetrics(EncodeOtlp(batch_), kResourceAttributes, &deltas);
+    interop::OtlpShapes shapes(size_t{1} << 20);
+    auto read = interop::ReadOtlpMetrics(EncodeOtlp(batch_), kResourceAttributes, &deltas, &shapes);
     EXPECT_TRUE(read.ok()) << read.status();
     if (read.ok()) arrived_ = *std::move(read);
     EXPECT_EQ(arrived_.rejected, 0u) << arrived_.problem;

@@ -42,7 +42,7 @@ class OtlpMetricsTest : public testing::Test {
     return point;
   }
   OtlpMetrics Read() {
-    auto read = ReadOtlpMetrics(request_.SerializeAsString(), {"service.name"}, &deltas_);
+    auto read = ReadOtlpMetrics(request_.SerializeAsString(), {"service.name"}, &deltas_, &shapes_);
     EXPECT_TRUE(read.ok()) << read.status();
     return read.ok() ? *std::move(read) : OtlpMetrics();
   }
@@ -63,6 +63,7 @@ class OtlpMetricsTest : public testing::Test {
   Request request_;
   otlp::ScopeMetrics* metrics_;
   DeltaSums deltas_{100};
+  OtlpShapes shapes_{size_t{1} << 20};
 };
 
 TEST_F(OtlpMetricsTest, AGaugeKeepsItsNameAndTheAttributesThatAreWanted) {
@@ -205,7 +206,8 @@ TEST_F(OtlpMetricsTest, AFewBytesDoNotBecomeManyGigabytes) {
   auto* const sum = Metric("m")->mutable_sum();
   sum->set_aggregation_temporality(otlp::AGGREGATION_TEMPORALITY_DELTA);
   for (int i = 0; i < 1000; ++i) Point(sum->mutable_data_points(), kTime + i)->set_as_int(1);
-  const auto read = ReadOtlpMetrics(request_.SerializeAsString(), {"service.name"}, &deltas_);
+  const auto read =
+      ReadOtlpMetrics(request_.SerializeAsString(), {"service.name"}, &deltas_, &shapes_);
   EXPECT_TRUE(absl::IsResourceExhausted(read.status())) << read.status();
   EXPECT_THAT(read.status().message(), HasSubstr("send fewer samples"));
 }

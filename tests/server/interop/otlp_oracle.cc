@@ -108,8 +108,8 @@ class Reader {
 
   void Read(const otlp::Metric& metric) {
     name_ = metric.name();
-    metric_ = static_cast<int32_t>(result_.write.metrics.size());
     ForeignMetric& told = result_.write.metrics.emplace_back();
+    metric_ = &told;
     told.SetTexts(metric.unit(), metric.description());
     delta_ = false;
     switch (metric.data_case()) {
@@ -295,7 +295,7 @@ class Reader {
   storage::Labels resource_;  // Its labels.
   // The metric and the point at hand.
   std::string name_;
-  int32_t metric_ = -1;
+  const ForeignMetric* metric_ = nullptr;
   bool delta_ = false;
   bool stale_ = false;
   int64_t time_ns_ = 0;

@@ -98,7 +98,8 @@ TEST(PushedLinesTest, ATypeIsTakenOver) {
       "depth_total 2\n# TYPE t histogram\nt_bucket{le=\"+Inf\"} 1\nt_sum 2\nt_count 1\n");
   ASSERT_TRUE(lines.ok()) << lines.status();
   const auto metric_of = [&](size_t i) {
-    return lines->write.metrics[static_cast<size_t>(lines->write.series[i].metric)];
+    const ForeignMetric* const told = lines->write.series[i].metric;
+    return told == nullptr ? ForeignMetric() : *told;
   };
   EXPECT_TRUE(metric_of(0).typed);
   EXPECT_EQ(metric_of(0).type, storage::MetricType::kCounter);
@@ -112,7 +113,7 @@ TEST(PushedLinesTest, TakesOpenMetrics) {
   const auto lines = Read("# TYPE rows counter\nrows_total 5\nrows_created 1\n# EOF\n", true);
   ASSERT_TRUE(lines.ok()) << lines.status();
   EXPECT_EQ(lines->series.size(), 3u);
-  EXPECT_EQ(lines->write.series[1].metric, -1) << "a time is no counter";
+  EXPECT_EQ(lines->write.series[1].metric, nullptr) << "a time is no counter";
   EXPECT_FALSE(Read("rows_total 5\n", true).ok()) << "its end is missing";
 }
 
