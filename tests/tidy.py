@@ -10,7 +10,7 @@ Usage: tidy.py [--slice] BUILD_DIRECTORY    a build by clang, so that clang-tidy
 
   --slice   only what commits of the last hours before HEAD have touched (a header through one
             source that includes it), and an eighth of the rest, another one each day; at most
-            30 sources, because a change of everything must not take hours
+            15 sources, because a change of everything must not take hours
 """
 
 import concurrent.futures
@@ -28,7 +28,7 @@ CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / "
                      "tachograph/tidy-clean")
 RECENT_S = 3 * 3600
 SHARES = 8
-MOST_OF_SLICE = 30
+MOST_OF_SLICE = 15
 # Its counts of warnings in system headers say nothing.
 NOISE = re.compile(r"^\d+ warnings?( and \d+ errors?)? (generated|treated)|^Suppressed|^Use -header")
 
