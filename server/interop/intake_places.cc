@@ -14,15 +14,12 @@
 namespace tacho::server::interop {
 
 void Intake::Request::FindPlaces() {
-  std::vector<absl::string_view> keys;
-  keys.reserve(write_.series.size());
-  for (const ForeignSeries& series : write_.series) keys.push_back(series.key);
-  places_.reserve(keys.size());
-  intake_.sheets_.FindAll(keys, &places_);
+  places_.reserve(write_.series.size());
+  intake_.sheets_.FindAll(write_.series, &places_);
   absl::flat_hash_map<absl::string_view, size_t> seen;
-  for (size_t i = 0; i < keys.size(); ++i) {
-    const absl::string_view key = keys[i];
+  for (size_t i = 0; i < places_.size(); ++i) {
     if (places_[i].kind != Place::Kind::kUnknown) continue;
+    const absl::string_view key = write_.series[i].key;
     // A sender repeats a series for each of its samples.
     const auto [first, is_new] = seen.try_emplace(key, i);
     if (is_new) {

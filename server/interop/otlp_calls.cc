@@ -7,6 +7,7 @@
 #include "grpcpp/support/server_callback.h"
 #include "grpcpp/support/slice.h"
 #include "proto/base/check.h"
+#include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
 #include "server/errors/grpc_status.h"
 #include "server/errors/packed_calls.h"
@@ -30,8 +31,11 @@ class OtlpCalls::Call final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   }
 
   void OnReadDone(bool ok) override {
-    auto request = ok ? calls_.BytesOf(context_, &message_)
-                      : errors::ErrorOf(errors::Failure::kMalformed, "the call has no message");
+    grpc::Slice slice;
+    std::string unpacked;
+    const auto request =
+        ok ? calls_.BytesOf(context_, &message_, &slice, &unpacked)
+           : errors::ErrorOf(errors::Failure::kMalformed, "the call has no message");
     message_.Clear();
     if (!request.ok()) return Finish(errors::ToGrpcStatus(request.status()));
     calls_.options_.store(
@@ -66,15 +70,16 @@ OtlpCalls::OtlpCalls(OtlpCallsOptions options) : options_(std::move(options)) {
              }));
 }
 
-absl::StatusOr<std::string> OtlpCalls::BytesOf(grpc::CallbackServerContext* context,
-                                               grpc::ByteBuffer* message) const {
-  grpc::Slice bytes;
-  if (!message->DumpToSingleSlice(&bytes).ok()) {
+absl::StatusOr<absl::string_view> OtlpCalls::BytesOf(grpc::CallbackServerContext* context,
+                                                     grpc::ByteBuffer* message, grpc::Slice* slice,
+                                                     std::string* unpacked) const {
+  if (!message->DumpToSingleSlice(slice).ok()) {
     return errors::ErrorOf(errors::Failure::kMalformed, "the message cannot be read");
   }
-  const absl::string_view view(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
-  if (errors::IsPacked(context)) return UnpackGzip(view, options_.max_bytes);
-  return std::string(view);
+  const absl::string_view view(reinterpret_cast<const char*>(slice->begin()), slice->size());
+  if (!errors::IsPacked(context)) return view;
+  TACHO_ASSIGN_OR_RETURN(*unpacked, UnpackGzip(view, options_.max_bytes));
+  return *unpacked;
 }
 
 }  // namespace tacho::server::interop

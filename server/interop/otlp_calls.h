@@ -18,6 +18,7 @@
 #include "grpcpp/impl/service_type.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
 #include "server/http/http_guard.h"
 #include "server/interop/intake.h"
 #include "server/interop/otlp_http.h"
@@ -44,10 +45,11 @@ class OtlpCalls final : public grpc::Service {
  private:
   class Call;
 
-  // The bytes of the message that `context` received.
+  // The bytes of the message that `context` received, which are in `slice` or in `unpacked`.
   //   as UnpackGzip().
-  absl::StatusOr<std::string> BytesOf(grpc::CallbackServerContext* context,
-                                      grpc::ByteBuffer* message) const;
+  absl::StatusOr<absl::string_view> BytesOf(grpc::CallbackServerContext* context,
+                                            grpc::ByteBuffer* message, grpc::Slice* slice,
+                                            std::string* unpacked) const;
 
   const OtlpCallsOptions options_;
 };

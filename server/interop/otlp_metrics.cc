@@ -23,6 +23,8 @@ namespace tacho::server::interop {
 namespace {
 
 constexpr uint32_t kNoRecordedValue = 1;
+// Of most points with their metric; what is less costs a copy.
+constexpr size_t kLeastBytesOfPoint = 48;
 constexpr int kResourceLevel = 2;  // Request, ResourceMetrics.
 // Bytes of a key beside the metric's name and the point's labels, in most cases.
 constexpr size_t kMoreOfKey = 48;
@@ -33,6 +35,11 @@ class Reader {
   Reader(const std::vector<std::string>& wanted, DeltaSums* deltas, OtlpShapes* shapes)
       : wanted_(wanted), deltas_(*deltas), shapes_(*shapes) {}
 
+  // How many points there may be.
+  void Expect(size_t points) {
+    result_.write.series.reserve(points);
+    result_.write.samples.reserve(points);
+  }
   // A ResourceMetrics.
   absl::Status Read(absl::string_view message) {
     absl::string_view resource;
@@ -57,7 +64,7 @@ class Reader {
       return absl::OkStatus();
     }
     TACHO_RETURN_IF_ERROR(ReadKnown(resource));
-    for (OtlpShape& shape : learned_) shapes_.Add(resource, known_.get(), std::move(shape));
+    for (const OtlpShape& shape : learned_) shapes_.Add(resource, known_.get(), shape);
     learned_.clear();
     result_.write.kept.push_back(std::move(known_));
     return absl::OkStatus();
@@ -322,6 +329,7 @@ absl::StatusOr<OtlpMetrics> ReadOtlpMetrics(absl::string_view request,
                                             DeltaSums* deltas, OtlpShapes* shapes) {
   Reader reader(resource_attributes, deltas, shapes);
   absl::Status status;
+  reader.Expect(std::min(request.size() / kLeastBytesOfPoint, ForeignWrite::kMaxSamples));
   WireReader in(request);
   while (status.ok() && in.Next()) {
     if (in.field() == 1 && in.is_bytes()) status = reader.Read(in.bytes());

@@ -35,22 +35,31 @@ uint32_t SeriesSheets::IndexOf(absl::string_view key, uint32_t guess) const {
 
 Place SeriesSheets::Find(absl::string_view key) const {
   std::vector<Place> places;
-  FindAll(std::span(&key, 1), &places);
+  const ForeignSeries series{.key = key};
+  FindAll(std::span(&series, 1), &places);
   return std::move(places.front());
 }
 
-void SeriesSheets::FindAll(std::span<const absl::string_view> keys,
+uint32_t SeriesSheets::NewEpoch() {
+  static std::atomic<uint32_t> last = 0;
+  return ++last;
+}
+
+void SeriesSheets::FindAll(std::span<const ForeignSeries> series,
                            std::vector<Place>* places) const {
   // Not for all keys at once: others wait to put theirs.
   constexpr size_t kAtOnce = 1024;
   uint32_t next = 0;
-  for (size_t begin = 0; begin < keys.size(); begin += kAtOnce) {
+  for (size_t begin = 0; begin < series.size(); begin += kAtOnce) {
     absl::ReaderMutexLock lock(&mutex_);
-    for (const absl::string_view key :
-         keys.subspan(begin, std::min(kAtOnce, keys.size() - begin))) {
-      const uint32_t index = IndexOf(key, next);
+    for (const ForeignSeries& one :
+         series.subspan(begin, std::min(kAtOnce, series.size() - begin))) {
+      const auto noted = one.memo == nullptr ? std::nullopt : one.memo->Get(epoch_);
+      const uint32_t index = noted.has_value() ? *noted : IndexOf(one.key, next);
       places->push_back(index == kNone ? Place() : entries_[index].place);
-      if (index != kNone) next = index + 1;
+      if (index == kNone) continue;
+      next = index + 1;
+      if (one.memo != nullptr && !noted.has_value()) one.memo->Set(epoch_, index);
     }
   }
 }
@@ -74,14 +83,7 @@ void SeriesSheets::Put(absl::string_view key, Place place, uint64_t generation) 
 }
 
 void SeriesSheets::Add(absl::string_view key, Place place) {
-  constexpr size_t kBlockBytes = size_t{64} << 10;
-  if (blocks_.empty() || blocks_.back().capacity() - blocks_.back().size() < key.size()) {
-    blocks_.emplace_back().reserve(std::max(kBlockBytes, key.size()));
-  }
-  std::string& block = blocks_.back();
-  const size_t at = block.size();
-  block.append(key.data(), key.size());
-  const absl::string_view kept(block.data() + at, key.size());
+  const absl::string_view kept = texts_.Add(key);
   index_.emplace(kept, static_cast<uint32_t>(entries_.size()));
   entries_.push_back({kept, std::move(place)});
   key_bytes_ += key.size();
@@ -89,19 +91,22 @@ void SeriesSheets::Add(absl::string_view key, Place place) {
 
 template <typename Condition>
 void SeriesSheets::EraseIf(Condition condition) {
+  const size_t before = index_.size();
   for (Entry& entry : entries_) {
     if (entry.place.kind == Place::Kind::kUnknown || !condition(entry.place)) continue;
     index_.erase(entry.key);
     key_bytes_ -= entry.key.size();
     entry.place = Place();
   }
+  if (index_.size() != before) epoch_ = NewEpoch();
   if (index_.size() < entries_.size() / 2) Compact();
 }
 
 void SeriesSheets::Compact() {
   std::vector<Entry> entries = std::exchange(entries_, {});
-  const Blocks blocks = std::exchange(blocks_, {});
+  const TextBlocks texts = std::exchange(texts_, {});
   index_.clear();
+  epoch_ = NewEpoch();
   key_bytes_ = 0;
   for (Entry& entry : entries) {
     if (entry.place.kind != Place::Kind::kUnknown) Add(entry.key, std::move(entry.place));
@@ -136,7 +141,8 @@ void SeriesSheets::ForgetAll() {
   absl::MutexLock lock(&mutex_);
   index_.clear();
   entries_.clear();
-  blocks_.clear();
+  texts_.Clear();
+  epoch_ = NewEpoch();
   key_bytes_ = 0;
   ++generation_;
 }

@@ -9,10 +9,8 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -20,6 +18,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "server/ingest/layouts.h"
+#include "server/interop/formats/foreign_write.h"
+#include "server/interop/formats/text_blocks.h"
 
 namespace tacho::server::interop {
 
@@ -62,9 +62,10 @@ class SeriesSheets {
   // Counts how often all was forgotten.
   uint64_t generation() const ABSL_LOCKS_EXCLUDED(mutex_);
   Place Find(absl::string_view key) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The places of `keys`, appended. Senders repeat their series in one order: where the keys come
-  // as they were put, no hash is computed, and memory is read from front to back.
-  void FindAll(std::span<const absl::string_view> keys, std::vector<Place>* places) const
+  // The places of `series`, appended. Senders repeat their series in one order: where the keys come
+  // as they were put, no hash is computed, and memory is read from front to back. A series with a
+  // memo is not even compared.
+  void FindAll(std::span<const ForeignSeries> series, std::vector<Place>* places) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Remembers a place, unless all was forgotten since `generation`: it may be by an old mapping. A
   // place that was known of the key is replaced. Above the bound, the sheets that have not been
@@ -81,12 +82,13 @@ class SeriesSheets {
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
   struct Entry {
-    absl::string_view key;  // In blocks_.
+    absl::string_view key;  // In texts_.
     Place place;            // kUnknown: it is forgotten.
   };
-  // Keys, one behind the other. A block is never enlarged, so that keys stay where they are.
-  using Blocks = std::deque<std::string>;
 
+  // Each index of `entries_` has one meaning as long as this is one number, which no other object
+  // of the class ever has.
+  static uint32_t NewEpoch();
   // The entry of `key`, or kNone. `guess` is looked at first.
   uint32_t IndexOf(absl::string_view key, uint32_t guess) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void Add(absl::string_view key, Place place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -101,7 +103,8 @@ class SeriesSheets {
   mutable absl::Mutex mutex_;
   std::vector<Entry> entries_ ABSL_GUARDED_BY(mutex_);  // In the order in which they were put.
   absl::flat_hash_map<absl::string_view, uint32_t> index_ ABSL_GUARDED_BY(mutex_);  // Remembered.
-  Blocks blocks_ ABSL_GUARDED_BY(mutex_);
+  TextBlocks texts_ ABSL_GUARDED_BY(mutex_);
+  uint32_t epoch_ ABSL_GUARDED_BY(mutex_) = NewEpoch();
   uint64_t key_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // Of what is remembered.
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -5,9 +5,11 @@
 // resource for a label of each of its series. So a translator asks CheckSize() as it goes.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +27,25 @@ struct ForeignSample {
   double value = 0;  // The stale marker: the series has ended, there is no value.
 };
 
+// Where SeriesSheets found a series the last time, so that the next time it need not look. It
+// belongs to one key.
+class PlaceMemo {
+ public:
+  // No number of an epoch is used twice; 0 is none.
+  void Set(uint32_t epoch, uint32_t index) {
+    noted_.store(uint64_t{epoch} << 32 | index, std::memory_order_relaxed);
+  }
+  // The index, if it was noted in `epoch`.
+  std::optional<uint32_t> Get(uint32_t epoch) const {
+    const uint64_t noted = noted_.load(std::memory_order_relaxed);
+    if (noted >> 32 != epoch) return std::nullopt;
+    return static_cast<uint32_t>(noted);
+  }
+
+ private:
+  std::atomic<uint64_t> noted_ = 0;
+};
+
 struct ForeignSeries {
   // The labels as AppendLabel() writes them. Points into the request, into ForeignWrite::texts or
   // into what it keeps alive.
@@ -38,6 +59,7 @@ struct ForeignSeries {
   // What the request says of its metric; null if it says nothing. As `key`, it points to what
   // ForeignWrite holds.
   const ForeignMetric* metric = nullptr;
+  PlaceMemo* memo = nullptr;  // Of `key`; may be null.
 };
 
 // Moved, never copied: its parts point to each other.
@@ -69,6 +91,11 @@ struct ForeignWrite {
                       .first = static_cast<uint32_t>(samples.size()),
                       .part = part,
                       .metric = metric});
+  }
+  // The same with a key that is not in the request, but in what `kept` keeps alive.
+  void AddKnownSeries(absl::string_view key, const ForeignMetric* metric, PlaceMemo* memo) {
+    AddSeries(key, metric);
+    series.back().memo = memo;
   }
   // The same with a key that is not in the request.
   void AddSeriesWithText(std::string key, const ForeignMetric* metric, ForeignSeries::Part part) {

@@ -1,5 +1,6 @@
 #include "server/interop/formats/otlp_shapes.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <utility>
@@ -24,68 +25,65 @@ absl::string_view NameOf(absl::string_view message) {
   return in.Next() && in.field() == 1 && in.is_bytes() ? in.bytes() : absl::string_view();
 }
 
-}  // namespace
-
 // Finds the numbers of each point, in the order in which ReadOtlpMetrics() makes samples of them.
-class OtlpShape::Builder {
+class LayoutBuilder {
  public:
-  explicit Builder(absl::string_view message) : message_(message) {}
+  explicit LayoutBuilder(absl::string_view message) : message_(message) {}
 
   bool Add(absl::string_view point, OtlpMetric::Kind kind) {
-    const auto steps = static_cast<uint32_t>(shape_.steps_.size());
+    const auto steps = static_cast<uint32_t>(layout_.steps.size());
     if (!Find(point, kind) || !time_.has_value()) return false;
     switch (kind) {
       case OtlpMetric::kGauge:
       case OtlpMetric::kSum:
         if (real_.has_value() == whole_.has_value()) return false;
-        Step(real_.has_value() ? *real_ : *whole_,
-             real_.has_value() ? Step::How::kReal : Step::How::kWhole);
+        Step(real_.has_value() ? *real_ : *whole_, real_.has_value() ? How::kReal : How::kWhole);
         break;
       case OtlpMetric::kHistogram:
         if (!count_.has_value()) return false;
-        Step(*count_, Step::How::kCount);
+        Step(*count_, How::kCount);
         for (const auto& real : {real_, min_, max_}) {
-          if (real.has_value()) Step(*real, Step::How::kReal);
+          if (real.has_value()) Step(*real, How::kReal);
         }
         for (uint32_t i = 1; i < buckets_.size / kNumber; ++i) {
-          Step(buckets_.offset + (i - 1) * kNumber, Step::How::kCumulative);
+          Step(buckets_.offset + (i - 1) * kNumber, How::kCumulative);
         }
-        Step(*count_, Step::How::kCount);
+        Step(*count_, How::kCount);
         break;
       case OtlpMetric::kSummary:
         if (!count_.has_value() || !real_.has_value()) return false;
-        Step(*count_, Step::How::kCount);
-        Step(*real_, Step::How::kReal);
-        for (const uint32_t quantile : quantiles_) Step(quantile, Step::How::kReal);
+        Step(*count_, How::kCount);
+        Step(*real_, How::kReal);
+        for (const uint32_t quantile : quantiles_) Step(quantile, How::kReal);
         break;
       default:
         return false;
     }
-    shape_.points_.push_back({*time_, static_cast<uint32_t>(shape_.steps_.size()) - steps});
+    layout_.points.push_back({*time_, static_cast<uint32_t>(layout_.steps.size()) - steps});
     return true;
   }
 
   // All else must be equal.
-  OtlpShape Take(absl::string_view name) && {
+  OtlpLayout Take() && {
     const auto size = static_cast<uint32_t>(message_.size());
+    layout_.size = size;
     uint32_t at = 0;
-    for (const Piece& number : numbers_) {
-      if (number.offset > at) shape_.equal_.push_back({at, number.offset - at});
+    for (const OtlpLayout::Piece& number : numbers_) {
+      if (number.offset > at) layout_.equal.push_back({at, number.offset - at});
       at = number.offset + number.size;
     }
-    if (at < size) shape_.equal_.push_back({at, size - at});
-    shape_.bytes_ = std::string(message_);
-    shape_.name_ = {OffsetOf(name), static_cast<uint32_t>(name.size())};
-    return std::move(shape_);
+    if (at < size) layout_.equal.push_back({at, size - at});
+    return std::move(layout_);
   }
 
  private:
+  using How = OtlpLayout::Step::How;
   using Offset = std::optional<uint32_t>;
 
   uint32_t OffsetOf(absl::string_view part) const {
     return static_cast<uint32_t>(part.data() - message_.data());
   }
-  void Step(uint32_t offset, Step::How how) { shape_.steps_.push_back({offset, how}); }
+  void Step(uint32_t offset, How how) { layout_.steps.push_back({offset, how}); }
 
   // Notes the number that is the field at hand. False if it is none, or the second of its kind.
   bool Number(const WireReader& in, Offset* offset) {
@@ -179,13 +177,31 @@ class OtlpShape::Builder {
   }
 
   const absl::string_view message_;
-  OtlpShape shape_;
-  std::vector<Piece> numbers_;  // In the order of the message.
+  OtlpLayout layout_;
+  std::vector<OtlpLayout::Piece> numbers_;  // In the order of the message.
   // Of the point at hand; `real_` is a sum, too.
   Offset start_, time_, real_, whole_, count_, min_, max_;
-  Piece buckets_;
+  OtlpLayout::Piece buckets_;
   std::vector<uint32_t> quantiles_;
 };
+
+}  // namespace
+
+bool OtlpLayout::Fits(absl::string_view message, absl::string_view known) const {
+  if (message.size() != size) return false;
+  for (const Piece& piece : equal) {
+    const char* const there = known.data() + piece.offset;
+    if (std::memcmp(message.data() + piece.offset, there, piece.size) != 0) return false;
+  }
+  return true;
+}
+
+bool OtlpLayout::HasTimes(absl::string_view message) const {
+  return std::all_of(points.begin(), points.end(), [message](const Point& point) {
+    const uint64_t time = NumberAt(message, point.time_offset);
+    return time != 0 && time <= INT64_MAX;
+  });
+}
 
 std::optional<OtlpShape> OtlpShape::Of(absl::string_view message, const OtlpMetric& metric,
                                        std::span<const ForeignSeries> series) {
@@ -194,81 +210,69 @@ std::optional<OtlpShape> OtlpShape::Of(absl::string_view message, const OtlpMetr
   if (has_deltas || metric.name.empty() || NameOf(message) != metric.name || series.empty()) {
     return std::nullopt;
   }
-  Builder builder(message);
+  LayoutBuilder builder(message);
   for (const absl::string_view point : metric.points) {
     if (!builder.Add(point, metric.kind)) return std::nullopt;
   }
-  OtlpShape shape = std::move(builder).Take(metric.name);
-  if (shape.steps_.size() != series.size()) return std::nullopt;  // Some were rejected.
+  OtlpShape shape;
+  shape.layout = std::move(builder).Take();
+  if (shape.layout.steps.size() != series.size()) return std::nullopt;  // Some were rejected.
+  shape.message = std::string(message);
+  shape.name_at = static_cast<size_t>(metric.name.data() - message.data());
+  shape.name_size = metric.name.size();
   for (const ForeignSeries& one : series) {
     if (one.count != 1 || one.metric != series.front().metric) return std::nullopt;
-    shape.keys_.append(one.key.data(), one.key.size());
-    shape.key_ends_.push_back(static_cast<uint32_t>(shape.keys_.size()));
+    shape.keys.emplace_back(one.key);
   }
-  if (series.front().metric != nullptr) shape.told_ = *series.front().metric;
+  if (series.front().metric != nullptr) shape.told = *series.front().metric;
   return shape;
 }
 
-absl::string_view OtlpShape::KeyAt(size_t index) const {
-  const uint32_t begin = index == 0 ? 0 : key_ends_[index - 1];
-  return {keys_.data() + begin, key_ends_[index] - begin};
-}
-
-bool OtlpShape::Take(absl::string_view message, ForeignWrite* write) const {
-  if (message.size() != bytes_.size()) return false;
-  for (const Piece& piece : equal_) {
-    if (std::memcmp(message.data() + piece.offset, bytes_.data() + piece.offset, piece.size) != 0) {
-      return false;
-    }
-  }
-  for (const Point& point : points_) {
-    const uint64_t time = NumberAt(message, point.time_offset);
-    if (time == 0 || time > INT64_MAX) return false;
-  }
-  size_t index = 0;
-  for (const Point& point : points_) {
+bool OtlpResourceShapes::TakeAs(size_t index, absl::string_view message,
+                                ForeignWrite* write) const {
+  using How = OtlpLayout::Step::How;
+  const Known& known = known_[index];
+  const OtlpLayout& layout = *known.layout;
+  if (!layout.Fits(message, known.message) || !layout.HasTimes(message)) return false;
+  auto series = series_.begin() + static_cast<ptrdiff_t>(known.first);
+  const OtlpLayout::Step* step = layout.steps.data();
+  for (const OtlpLayout::Point& point : layout.points) {
     const auto time_ns = static_cast<int64_t>(NumberAt(message, point.time_offset));
     double cumulative = 0;
-    for (const size_t end = index + point.steps; index < end; ++index) {
-      const uint64_t bits = NumberAt(message, steps_[index].offset);
+    for (uint32_t i = 0; i < point.steps; ++i, ++step, ++series) {
+      const uint64_t bits = NumberAt(message, step->offset);
       double value = 0;
-      switch (steps_[index].how) {
-        case Step::How::kReal:
+      switch (step->how) {
+        case How::kReal:
           value = std::bit_cast<double>(bits);
           break;
-        case Step::How::kWhole:
+        case How::kWhole:
           value = static_cast<double>(static_cast<int64_t>(bits));
           break;
-        case Step::How::kCount:
+        case How::kCount:
           value = static_cast<double>(bits);
           break;
-        case Step::How::kCumulative:
+        case How::kCumulative:
           cumulative += static_cast<double>(bits);
           value = cumulative;
           break;
       }
-      write->AddSeries(KeyAt(index), &told_);
+      write->AddKnownSeries(series->key, &known.told, &series->memo);
       write->AddSample(time_ns, value);
     }
   }
   return true;
 }
 
-size_t OtlpShape::memory() const {
-  return sizeof(*this) + bytes_.capacity() + keys_.capacity() + told_.help.capacity() +
-         equal_.capacity() * sizeof(Piece) + points_.capacity() * sizeof(Point) +
-         steps_.capacity() * sizeof(struct Step) + key_ends_.capacity() * sizeof(uint32_t);
-}
-
 bool OtlpResourceShapes::Take(absl::string_view message, size_t* next, ForeignWrite* write) const {
-  if (*next < shapes_.size() && shapes_[*next].Take(message, write)) {
+  if (*next < known_.size() && TakeAs(*next, message, write)) {
     ++*next;
     return true;
   }
   const auto alike = by_name_.find(NameOf(message));
   if (alike == by_name_.end()) return false;
   for (const uint32_t index : alike->second) {
-    if (index == *next || !shapes_[index].Take(message, write)) continue;
+    if (index == *next || !TakeAs(index, message, write)) continue;
     *next = index + 1;
     return true;
   }
@@ -280,12 +284,28 @@ bool OtlpResourceShapes::Takes(absl::string_view name) const {
   return alike == by_name_.end() || alike->second.size() < kMaxAlike;
 }
 
-size_t OtlpResourceShapes::Add(OtlpShape shape) {
+size_t OtlpResourceShapes::Add(const OtlpShape& shape) {
   absl::MutexLock lock(&mutex);
-  if (!Takes(shape.name())) return 0;
-  const OtlpShape& kept = shapes_.emplace_back(std::move(shape));
-  by_name_[kept.name()].push_back(static_cast<uint32_t>(shapes_.size()) - 1);
-  return kept.memory();
+  if (!Takes(absl::string_view(shape.message).substr(shape.name_at, shape.name_size))) return 0;
+  const auto [layout, is_new] = layouts_.insert(shape.layout);
+  Known& known = known_.emplace_back();
+  known.layout = &*layout;
+  known.message = texts_.Add(shape.message);
+  known.first = series_.size();
+  known.told = shape.told;
+  size_t bytes = sizeof(Known) + shape.message.size() + shape.told.help.size();
+  for (const std::string& key : shape.keys) {
+    series_.emplace_back().key = texts_.Add(key);
+    bytes += sizeof(Series) + key.size();
+  }
+  if (is_new) {
+    bytes += sizeof(OtlpLayout) + layout->equal.size() * sizeof(OtlpLayout::Piece) +
+             layout->points.size() * sizeof(OtlpLayout::Point) +
+             layout->steps.size() * sizeof(OtlpLayout::Step);
+  }
+  by_name_[known.message.substr(shape.name_at, shape.name_size)].push_back(
+      static_cast<uint32_t>(known_.size()) - 1);
+  return bytes;
 }
 
 std::shared_ptr<OtlpResourceShapes> OtlpShapes::Find(absl::string_view resource) {
@@ -310,8 +330,9 @@ void OtlpShapes::Remember(absl::string_view resource) {
   Charge(resource, resource.size() + sizeof(Entry) + sizeof(OtlpResourceShapes));
 }
 
-void OtlpShapes::Add(absl::string_view resource, OtlpResourceShapes* shapes, OtlpShape shape) {
-  const size_t bytes = shapes->Add(std::move(shape));
+void OtlpShapes::Add(absl::string_view resource, OtlpResourceShapes* shapes,
+                     const OtlpShape& shape) {
+  const size_t bytes = shapes->Add(shape);
   absl::MutexLock lock(&mutex_);
   Charge(resource, bytes);
 }

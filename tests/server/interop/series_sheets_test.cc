@@ -76,6 +76,7 @@ TEST(SeriesSheetsTest, AnyOrderFindsWhatWasPut) {
   std::vector<SheetPtr> made;
   for (int i = 0; i < 10; ++i) made.push_back(std::make_shared<Sheet>());
   std::map<std::string, std::pair<SheetPtr, uint32_t>> known;
+  std::map<std::string, PlaceMemo> memos;
   std::mt19937 random(22);
   for (int round = 0; round < 300; ++round) {
     const int first = static_cast<int>(random() % 300);
@@ -98,8 +99,14 @@ TEST(SeriesSheetsTest, AnyOrderFindsWhatWasPut) {
     for (const auto& [key, place] : known) keys.push_back(key);
     keys.push_back("never put");
     if (round % 2 == 0) std::shuffle(keys.begin(), keys.end(), random);
+    std::vector<ForeignSeries> series;
+    for (const absl::string_view key : keys) {
+      // Every third key has no memo.
+      const bool noted = !key.empty() && key.back() % 3 != 0;
+      series.push_back({.key = key, .memo = noted ? &memos[std::string(key)] : nullptr});
+    }
     std::vector<Place> places;
-    sheets.FindAll(keys, &places);
+    sheets.FindAll(series, &places);
     ASSERT_EQ(places.size(), keys.size());
     ASSERT_EQ(sheets.size(), known.size());
     for (size_t i = 0; i < keys.size(); ++i) {
