@@ -14,6 +14,9 @@ namespace {
 constexpr absl::Duration kLook = absl::Milliseconds(250);
 // A flush that is to begin does so before there are so many looks.
 constexpr int kIdleLooks = 3;
+// After an error Resume() returns by itself, long before there are so many looks; but the error may
+// be that of a flush that had begun before, and then it waits on.
+constexpr int kIdleLooksAfterError = 20;
 // More than can be forgotten: writes wait for a flush before there are so many.
 constexpr int kRequests = 8;
 
@@ -57,10 +60,8 @@ class FlushNudger {
       uint64_t running = 0;
       db_->GetIntProperty(rocksdb::DB::Properties::kNumRunningFlushes, &running);
       idle = running == 0 ? idle + 1 : 0;
-      // A flush reports its error before it counts as ended, so this comes second. After an error
-      // Resume() returns by itself.
-      if (errors_ != errors_before_) return;
-      if (idle < kIdleLooks) continue;
+      // A flush reports its error before it counts as ended, so this comes second.
+      if (idle < (errors_ == errors_before_ ? kIdleLooks : kIdleLooksAfterError)) continue;
       idle = 0;
       request_flush_();
     }

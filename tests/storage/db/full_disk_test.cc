@@ -34,16 +34,21 @@ class FullDiskTest : public FullDiskFixture {
     return used;
   }
 
-  static constexpr int64_t kRows = 128 << 10;  // Of a large message.
+  // Of a large message. Rows cost more than columns with sanitizers.
+  static constexpr int64_t kRows = 8 << 10;
+  static constexpr int64_t kColumns = 16;
 
   // One message of a megabyte that hardly compresses. RocksDB writes out its memory after some
   // dozen.
   absl::Status AppendLarge(const LayoutPtr& layout, uint64_t message) {
     std::vector<int64_t> times(kRows);
-    std::vector<double> values(kRows);
+    std::vector<double> values(kRows * kColumns);
     for (int64_t row = 0; row < kRows; ++row) {
       times[row] = static_cast<int64_t>(message) * kRows + row;
-      values[row] = static_cast<double>(times[row] * 2'654'435'761 % 1'000'003) / 7;
+      for (int64_t column = 0; column < kColumns; ++column) {
+        const int64_t cell = times[row] * kColumns + column;
+        values[row * kColumns + column] = static_cast<double>(cell * 2'654'435'761 % 1'000'003) / 7;
+      }
     }
     return Append(layout, times, times, values, {"agent", 2, message});
   }
@@ -71,7 +76,9 @@ class FullDiskTest : public FullDiskFixture {
   LayoutPtr RegisterLarge() {
     options_.open_bytes = options_.journal_bytes = uint64_t{1} << 32;
     Reopen();
-    return Register(Definition("large", {"loss"}));
+    std::vector<std::string> metrics = {"loss"};
+    for (int64_t i = 1; i < kColumns; ++i) metrics.push_back(absl::StrCat("m", i));
+    return Register(Definition("large", metrics));
   }
 };
 
