@@ -121,15 +121,17 @@ bool Receiver::Wants(const storage::LayoutPtr& layout, size_t column) {
 void Receiver::Take(const storage::LayoutPtr& layout, size_t column, std::span<const int64_t> times,
                     std::span<const double> values) {
   const SeriesTextPtr& text = texts_.Of(layout)[column];
-  taken_.clear();
+  taken_.resize(times.size());
+  size_t size = 0;
   int64_t newest_ns = INT64_MIN;
   for (size_t i = 0; i < times.size(); ++i) {
     // In a row a stale marker says that the series has no value there, not that it has ended.
     if (IsStaleMarker(values[i])) continue;
-    taken_.push_back({TimeOf(times[i]), values[i]});
+    taken_[size++] = {TimeOf(times[i]), values[i]};
     newest_ns = std::max(newest_ns, times[i]);
   }
-  if (taken_.empty()) return;
+  if (size == 0) return;
+  taken_.resize(size);
   ends_.Sent(layout, column, text, newest_ns);
   batches_[text->hash % batches_.size()].Add(text, taken_);
 }

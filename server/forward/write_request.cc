@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -31,13 +32,22 @@ constexpr char kType = 0x08;       // Metadata.type
 constexpr char kHelp = 0x18;       // Metadata.help_ref
 constexpr char kUnit = 0x20;       // Metadata.unit_ref
 
+constexpr size_t kMaxSampleBytes = 2 + 1 + sizeof(uint64_t) + 1 + kMaxVarintBytes;
+
+// What AppendSample() appends.
+size_t SampleBytes(const WriteSample& sample) {
+  const auto bits = std::bit_width(static_cast<uint64_t>(sample.time) | 1);
+  return kMaxSampleBytes - kMaxVarintBytes + static_cast<size_t>(bits + 6) / 7;
+}
+
 // On the stack, because there is one of it for each sample.
 void AppendSample(const WriteSample& sample, std::string* out) {
-  std::array<char, 2 + 1 + sizeof(uint64_t) + 1 + kMaxVarintBytes> bytes;
+  std::array<char, kMaxSampleBytes> bytes;
   size_t size = 2;
   bytes[size++] = kValue;
-  auto bits = std::bit_cast<uint64_t>(sample.value);
-  for (size_t i = 0; i < sizeof(bits); ++i, bits >>= 8) bytes[size++] = static_cast<char>(bits);
+  static_assert(std::endian::native == std::endian::little);
+  std::memcpy(&bytes[size], &sample.value, sizeof(sample.value));
+  size += sizeof(sample.value);
   bytes[size++] = kTime;
   auto time = static_cast<uint64_t>(sample.time);
   for (; time >= 0x80; time >>= 7) bytes[size++] = static_cast<char>(time | 0x80);
@@ -107,8 +117,11 @@ class LabelRefs {
 
 void WriteBatch::Add(const SeriesTextPtr& text, std::span<const WriteSample> samples) {
   if (samples.empty()) return;
-  const auto [place, fresh] = places_.try_emplace(text.get(), series_.size());
-  if (fresh) series_.push_back({text, {}});
+  const auto [place, fresh] = places_.try_emplace(text.get(), used_);
+  if (fresh) {
+    if (used_ == series_.size()) series_.emplace_back();
+    series_[used_++].text = text;
+  }
   std::vector<WriteSample>& all = series_[place->second].samples;
   all.insert(all.end(), samples.begin(), samples.end());
   samples_ += samples.size();
@@ -116,7 +129,7 @@ void WriteBatch::Add(const SeriesTextPtr& text, std::span<const WriteSample> sam
 
 void WriteBatch::Finish() {
   samples_ = 0;
-  for (Series& series : series_) {
+  for (Series& series : std::span(series_).first(used_)) {
     auto& samples = series.samples;
     const auto earlier = [](const WriteSample& a, const WriteSample& b) { return a.time < b.time; };
     if (!std::is_sorted(samples.begin(), samples.end(), earlier)) {
@@ -133,7 +146,12 @@ void WriteBatch::Finish() {
 }
 
 void WriteBatch::Clear() {
-  series_.clear();
+  series_.resize(used_);  // What a batch does not need it gives back.
+  for (Series& series : series_) {
+    series.text = nullptr;
+    series.samples.clear();
+  }
+  used_ = 0;
   places_.clear();
   samples_ = 0;
 }
@@ -141,7 +159,7 @@ void WriteBatch::Clear() {
 std::pair<WriteBatch, WriteBatch> WriteBatch::Halves() const {
   std::pair<WriteBatch, WriteBatch> halves;
   size_t left = samples_ / 2;  // For the first.
-  for (const Series& series : series_) {
+  for (const Series& series : this->series()) {
     const std::span<const WriteSample> samples(series.samples);
     const size_t first = std::min(left, samples.size());
     halves.first.Add(series.text, samples.first(first));
@@ -153,7 +171,7 @@ std::pair<WriteBatch, WriteBatch> WriteBatch::Halves() const {
 
 std::string WriteBatch::Example() const {
   std::string text;
-  if (series_.empty()) return text;
+  if (used_ == 0) return text;
   for (const auto& [name, value] : series_.front().text->labels) {
     absl::StrAppend(&text, text.empty() ? "" : ",", name, "=", value);
   }
@@ -165,12 +183,19 @@ std::string WriteBatch::Encode(WriteVersion version) const {
 }
 
 std::string WriteBatch::Encode1() const {
+  size_t size = 0;
+  for (const Series& one : series()) {
+    size += one.text->labels_bytes.size() + kMaxVarintBytes + one.samples.size() * kMaxSampleBytes;
+  }
   std::string message;
-  std::string body;
-  for (const Series& series : series_) {
-    body = series.text->labels_bytes;
-    for (const WriteSample& sample : series.samples) AppendSample(sample, &body);
-    AppendMessage(kSeries1, body, &message);
+  message.reserve(size);
+  for (const Series& one : series()) {
+    size = one.text->labels_bytes.size();
+    for (const WriteSample& sample : one.samples) size += SampleBytes(sample);
+    message.push_back(kSeries1);
+    storage::PutVarint(size, &message);
+    message += one.text->labels_bytes;
+    for (const WriteSample& sample : one.samples) AppendSample(sample, &message);
   }
   return message;
 }
@@ -181,7 +206,7 @@ std::string WriteBatch::Encode2() const {
   std::string all;
   std::string body;
   std::string refs;
-  for (const Series& series : series_) {
+  for (const Series& series : this->series()) {
     body.clear();
     refs.clear();
     labels.Append(series.text->labels, &refs);

@@ -36,7 +36,7 @@ class WriteBatch {
   void Clear();
 
   size_t samples() const { return samples_; }
-  const std::vector<Series>& series() const { return series_; }
+  std::span<const Series> series() const { return std::span(series_).first(used_); }
   // Two finished batches of at least one sample each, to be sent in this order. For batches of two
   // samples or more.
   std::pair<WriteBatch, WriteBatch> Halves() const;
@@ -50,7 +50,9 @@ class WriteBatch {
   std::string Encode1() const;
   std::string Encode2() const;
 
+  // The first `used_` are in the batch. The others have memory for the next one.
   std::vector<Series> series_;
+  size_t used_ = 0;
   absl::flat_hash_map<const SeriesText*, size_t> places_;
   size_t samples_ = 0;
 };

@@ -91,9 +91,12 @@ class Server:
         return run_program(self.build / "tests/bench" / self.loader, **self.load_address(), **flags)
 
     def cpu_seconds(self):
-        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2]
-        user, system = fields.split()[11:13]
-        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+        return cpu_seconds_of(pathlib.Path(f"/proc/{self.process.pid}/stat"))
+
+    def thread_cpu_seconds(self, name):
+        """Of all threads of that name that live."""
+        tasks = pathlib.Path(f"/proc/{self.process.pid}/task").iterdir()
+        return sum(cpu_seconds_of(task / "stat") for task in tasks if (task / "comm").read_text().strip() == name)
 
     def resident_bytes(self, line="VmRSS"):
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
@@ -302,6 +305,12 @@ def take_turns(makers, measurement, on_failure=None):
                 on_failure(f"{server.name} failed: {error}")
             finally:
                 server.kill()
+
+
+def cpu_seconds_of(stat):
+    """User and system time in a file of proc(5), /proc/PID/stat or that of a thread."""
+    user, system = stat.read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def run_program(program, **flags):
