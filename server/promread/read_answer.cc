@@ -2,8 +2,6 @@
 // for each sample would take three times the memory of its bytes.
 #include "server/promread/read_answer.h"
 
-#include <snappy.h>
-
 #include <array>
 #include <bit>
 #include <memory>
@@ -16,9 +14,11 @@
 #include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
 #include "server/promread/read_time.h"
+#include "server/promread/snappy_message.h"
 #include "server/promread/step_series.h"
 #include "server/promread/xor_chunk.h"
 #include "server/query/read/series_scan.h"
+#include "storage/codec/bytes.h"
 
 namespace tacho::server::promread {
 namespace {
@@ -31,19 +31,8 @@ constexpr char kValueTag = 0x09;       // Sample.value, 64 bits.
 constexpr size_t kMaxVarintBytes = 10;
 constexpr char kTimestampTag = 0x10;  // Sample.timestamp, a varint.
 
-void AppendVarint(uint64_t value, std::string* to) {
-  for (; value >= 0x80; value >>= 7) to->push_back(static_cast<char>(value | 0x80));
-  to->push_back(static_cast<char>(value));
-}
-
 size_t VarintBytes(uint64_t value) {
   return static_cast<size_t>(std::bit_width(value | 1) + 6) / 7;
-}
-
-void AppendField(char tag, absl::string_view bytes, std::string* to) {
-  to->push_back(tag);
-  AppendVarint(bytes.size(), to);
-  to->append(bytes.data(), bytes.size());
 }
 
 // Put together on the stack: an answer has millions of them.
@@ -147,34 +136,36 @@ class SamplesAnswer {
     TACHO_ASSIGN_OR_RETURN(const auto selected, SelectSeries(world_.selection, query));
     const auto view = ViewOf(world_, selected);
     const TimeSpan span = TimeSpanOf(query);
-    std::string result;
+    response_.BeginField();
     for (const SelectedSeries& one : selected) {
-      TACHO_RETURN_IF_ERROR(AddSeries(one, span, view.get(), &result));
+      TACHO_RETURN_IF_ERROR(AddSeries(one, span, view.get()));
     }
-    AppendField(kResultsTag, result, &response_);
+    response_.EndField(kResultsTag);
     return absl::OkStatus();
   }
-  const std::string& response() const { return response_; }
+  std::string Take() && { return std::move(response_).Take(); }
 
  private:
-  absl::Status AddSeries(const SelectedSeries& one, const TimeSpan& span, storage::ReadView* view,
-                         std::string* result) {
-    std::string series;
+  absl::Status AddSeries(const SelectedSeries& one, const TimeSpan& span, storage::ReadView* view) {
+    series_.clear();
     const auto add = [&](const LastOfEachMs::Sample& sample) {
-      if (series.empty()) {
+      if (series_.empty()) {
         ::prometheus_remote::TimeSeries head;
         AddLabels(one.labels, &head);
-        series = head.SerializeAsString();
+        series_ = head.SerializeAsString();
       }
-      const size_t before = series.size();
-      AppendSample(sample, &series);
-      if (series.size() / kStep != before / kStep) TACHO_RETURN_IF_ERROR(Hold(kStep));
+      const size_t before = series_.size();
+      AppendSample(sample, &series_);
+      if (series_.size() / kStep != before / kStep) TACHO_RETURN_IF_ERROR(Hold(kStep));
       return count_->Add(1);
     };
     TACHO_RETURN_IF_ERROR(VisitSamples(world_, one, span, view, add));
-    if (series.empty()) return absl::OkStatus();
-    TACHO_RETURN_IF_ERROR(Hold(series.size() % kStep));
-    AppendField(kTimeseriesTag, series, result);
+    if (series_.empty()) return absl::OkStatus();
+    TACHO_RETURN_IF_ERROR(Hold(series_.size() % kStep));
+    std::string head(1, kTimeseriesTag);
+    storage::PutVarint(series_.size(), &head);
+    response_.Append(head);
+    response_.Append(series_);
     return absl::OkStatus();
   }
 
@@ -200,7 +191,8 @@ class SamplesAnswer {
   const ReadWorld& world_;
   SampleCount* const count_;
   size_t held_ = 0;
-  std::string response_;
+  SnappyMessage response_;
+  std::string series_;  // The one at hand. Its length comes before it.
 };
 
 // Makes frames of the chunks of one query.
@@ -255,7 +247,7 @@ class ChunkFrames {
 std::string FrameOf(const std::string& message) {
   std::string frame;
   frame.reserve(message.size() + 14);
-  AppendVarint(message.size(), &frame);
+  storage::PutVarint(message.size(), &frame);
   const uint32_t crc = ExtendCrc32c(0, message.data(), message.size());
   for (int shift = 24; shift >= 0; shift -= 8) frame.push_back(static_cast<char>(crc >> shift));
   frame += message;
@@ -268,7 +260,7 @@ absl::StatusOr<uint64_t> MakeSamplesAnswer(const ReadWorld& world, const ReadReq
   SamplesAnswer answer(world, &count);
   for (const ReadQuery& query : request.queries) TACHO_RETURN_IF_ERROR(answer.Add(query));
   TACHO_RETURN_IF_ERROR(world.selection.control.Check());
-  snappy::Compress(answer.response().data(), answer.response().size(), packed);
+  *packed = std::move(answer).Take();
   return count.count();
 }
 

@@ -14,8 +14,8 @@
 
 namespace tacho::server::promread {
 
-// The longest answer in the form SAMPLES, before it is packed: some 7 million samples. It has to be
-// in memory as a whole, and while it is put together and packed, up to three times.
+// The longest answer in the form SAMPLES, before it is packed: some 7 million samples. It is packed
+// as it is written, and has to be in memory as a whole then.
 inline constexpr size_t kMaxSamplesBytes = size_t{128} << 20;
 // The same for all such answers that are made at one time.
 inline constexpr size_t kMaxHeldBytes = size_t{256} << 20;
