@@ -6,6 +6,7 @@
 #include <string>
 
 #include "proto/base/check.h"
+#include "server/ingest/text_rules.h"
 #include "server/interop/formats/label_mapping.h"
 #include "server/interop/formats/packed_body.h"
 #include "server/interop/formats/prometheus_write.h"
@@ -29,7 +30,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const auto& series : write->series) {
     TACHO_CHECK(series.first == samples);
     samples += series.count;
-    TACHO_CHECK(series.metric < static_cast<int32_t>(write->metrics.size()));
+    // It points to what is there.
+    TACHO_CHECK(series.metric == nullptr ||
+                series.metric->unit.size() <= tacho::server::ingest::kMaxUnitBytes);
     auto labels = interop::LabelsOfKey(series.key);
     if (!labels.ok()) continue;
     const auto mapped = mapping->Map(*std::move(labels));
