@@ -7,38 +7,15 @@ It needs a Release build with the targets tacho-collector, tacho-bench-fleet and
 """
 
 import argparse
-import os
 import pathlib
 import shutil
-import subprocess
-import sys
 import tempfile
 
 import servers
+from buckets import CollectorWithBucket, start_bucket
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/storage/bucket"))
-import ceph  # noqa: E402
-
 BYTES_OF_A_VALUE = 8
-
-
-class WithBucket(servers.Collector):
-    """With a bucket and `ack`; each one has a prefix of its own."""
-
-    def __init__(self, directory, build, endpoint, prefix, ack, interval):
-        super().__init__(directory, build)
-        self.name = ack
-        self.config = self.directory / "collector.yaml"
-        self.config.write_text(
-            f"bucket: {{url: 's3://plain/{prefix}', endpoint: '{endpoint}', path_style: true}}\n"
-            f"cluster: {{ack: {ack}, ack_interval: {interval}}}\n")
-
-    def command(self):
-        return [*super().command(), "--config", self.config]
-
-    def sent_bytes(self):
-        return self.metrics().get('tacho_bucket_bytes_total{direction="sent"}', 0)
 
 
 def measure(server, agents, seconds):
@@ -58,20 +35,6 @@ def measure(server, agents, seconds):
     }
 
 
-def start_bucket(options, folder):
-    """(its endpoint, how to end it)"""
-    if not options.fake and not ceph.missing():
-        env = ceph.start(folder)
-        os.environ.update(env)
-        ceph.put(env, "/plain")
-        return env["TACHO_TEST_CEPH"], lambda: subprocess.run([ceph.CEPH, "stop", folder, "--purge"], check=False)
-    print("bench_shared_acks: without Ceph", file=sys.stderr)
-    os.environ.update(AWS_ACCESS_KEY_ID="GOOGTESTKEY", AWS_SECRET_ACCESS_KEY="secret/of+tests")
-    store = subprocess.Popen([options.build / "tests/support/tacho-fake-object-store"],
-                             stdout=subprocess.PIPE, text=True)
-    return store.stdout.readline().strip(), store.kill
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/bench", help="a Release build")
@@ -82,12 +45,12 @@ def main():
     parser.add_argument("--fake", action="store_true", help="the program of the tests, and no Ceph")
     options = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="tacho-ceph-")
-    endpoint, stop = start_bucket(options, folder)
+    endpoint, stop = start_bucket(options.build, folder, options.fake)
     figures = {"local": [], "shared": []}
     try:
         for turn in range(options.turns):
             makers = [
-                lambda directory, a=ack, t=turn: WithBucket(
+                lambda directory, a=ack, t=turn: CollectorWithBucket(
                     directory, options.build, endpoint, f"{a}-{t}", a, options.interval)
                 for ack in figures]
             servers.take_turns(
