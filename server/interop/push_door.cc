@@ -35,6 +35,18 @@ absl::Status WrongPushForm(absl::string_view text) {
   return errors::ErrorOf(errors::Failure::kUnsupported, text);
 }
 
+// By the Content-Type. Protobuf comes as messages with their lengths, or as text, which nobody
+// sends.
+absl::StatusOr<PushForm> PushFormOf(absl::string_view type) {
+  if (IsOpenMetricsType(type)) return PushForm::kOpenMetrics;
+  const std::string lower = absl::AsciiStrToLower(type);
+  if (!absl::StrContains(lower, "protobuf")) return PushForm::kText;
+  const bool other =
+      absl::StrContains(lower, "encoding=") && !absl::StrContains(lower, "encoding=delimited");
+  if (!other) return PushForm::kProtobuf;
+  return WrongPushForm("Content-Type: protobuf is taken with encoding=delimited");
+}
+
 http::HttpResponse PushRefusal(const absl::Status& status) {
   if (errors::RowOf(status).failure != errors::Failure::kUnsupported) {
     return http::ErrorResponse(status);
@@ -86,22 +98,17 @@ std::vector<http::Route> PushDoor::Routes() {
 absl::StatusOr<PushedLines> PushDoor::ReadLines(const http::HttpRequest& request,
                                                 const storage::Labels& group,
                                                 int64_t time_ns) const {
-  const absl::string_view type = request.Header("content-type");
-  if (absl::StrContains(absl::AsciiStrToLower(type), "protobuf")) {
-    return WrongPushForm(
-        "Content-Type: pushes in protobuf are not taken; push the Prometheus text format or "
-        "OpenMetrics");
-  }
+  TACHO_ASSIGN_OR_RETURN(const PushForm form, PushFormOf(request.Header("content-type")));
   const absl::string_view encoding = request.Header("content-encoding");
   if (encoding.empty() || absl::EqualsIgnoreCase(encoding, "identity")) {
-    return ReadPushedLines(request.body, IsOpenMetricsType(type), group, time_ns);
+    return ReadPushedLines(request.body, form, group, time_ns);
   }
   if (!absl::EqualsIgnoreCase(encoding, "gzip")) {
     return WrongPushForm("Content-Encoding: gzip, or none, is taken here");
   }
   TACHO_ASSIGN_OR_RETURN(const std::string body,
                          UnpackGzip(request.body, options_.max_request_bytes));
-  return ReadPushedLines(body, IsOpenMetricsType(type), group, time_ns);
+  return ReadPushedLines(body, form, group, time_ns);
 }
 
 void PushDoor::Handle(const http::HttpRequest& request, const http::ResponderPtr& responder) {

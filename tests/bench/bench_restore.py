@@ -36,8 +36,7 @@ def measure(directory, endpoint, prefix, options):
         if found != wanted:
             raise RuntimeError(f"{found:.0f} of {wanted:.0f} series are there")
         return {"series": wanted, "ready on its own disk, s": on_disk, "ready on an empty disk, s": restored,
-                "CPU of the collector until then, s": cpu, "resident then, MiB": server.resident_bytes() / 2**20,
-                "on the disk then, MiB": servers.disk_bytes(server.data) / 2**20}  # fmt: skip
+                "CPU of the collector until then, s": cpu, "resident then, MiB": server.resident_bytes() / 2**20}  # fmt: skip
     finally:
         server.kill()
 

@@ -1,5 +1,5 @@
-// Pushes come from whoever may write. The first byte says whether the body is OpenMetrics; the path
-// ends at the first line feed. What is read has labels that belong to the group, each series once.
+// Pushes come from whoever may write. The first byte says of which form the body is; the path ends
+// at the first line feed. What is read has labels that belong to the group, each series once.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   for (const auto& [name, value] : *group) TACHO_CHECK(!name.empty() && tacho::IsUtf8(value));
   const absl::string_view body = end < bytes.size() ? bytes.substr(end + 1) : "";
-  const auto lines = interop::ReadPushedLines(body, (data[0] & 1) != 0, *group, 1'000);
+  const auto form = static_cast<interop::PushForm>(data[0] % 3);
+  const auto lines = interop::ReadPushedLines(body, form, *group, 1'000);
   if (!lines.ok()) {
     TACHO_CHECK(!lines.status().message().empty());
     return 0;

@@ -1,6 +1,7 @@
 """Short jobs push their results and go: as to a Pushgateway, and with tachoctl."""
 import gzip
 import json
+import pathlib
 import struct
 
 import harness
@@ -69,6 +70,20 @@ class PushTest(harness.TestCase):
         self.collector.start()
         self.assertEqual(self.stored(), expected, "it was synced when it was answered")
 
+    def test_what_go_pushes(self):
+        """The bytes that the package push of client_golang 1.14 sends, in protobuf."""
+        body = (pathlib.Path(__file__).parent / "samples/push_of_go.bin").read_bytes()
+        delimited = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
+        for packed, headers in ((body, {}), (gzip.compress(body), {"Content-Encoding": "gzip"})):
+            self.assertEqual(self.send("PUT", self.GROUP, packed, {"Content-Type": delimited, **headers}), (200, ""))
+        shard = ("shard", "3")
+        stored = self.stored()
+        self.assertEqual(stored[("accuracy", (("set", "train"), shard))], [0.95, 0.95])
+        self.assertEqual(stored[("batch_seconds_bucket", (("le", "+Inf"), shard))], [4.0, 4.0])
+        self.assertEqual(stored[("wait_seconds", (("quantile", "0.99"), shard))], [3.0, 3.0])
+        self.assertEqual(stored[("steps_total", (shard,))], [1200.0, 1200.0])
+        self.assertEqual(len(stored), 14)
+
     def test_bad_requests_are_answered_and_lose_nothing(self):
         self.assertEqual(self.send("POST", self.GROUP, b"accuracy 0.5\n"), (200, ""))
         for path, body in (
@@ -86,7 +101,7 @@ class PushTest(harness.TestCase):
             status, text = self.send("PUT", path, body)
             self.assertEqual(status, 400, (path, body))
             self.assertTrue(text.strip(), "a refusal has words")
-        protobuf = {"Content-Type": "application/vnd.google.protobuf"}
+        protobuf = {"Content-Type": "application/vnd.google.protobuf; encoding=text"}
         self.assertEqual(self.send("POST", self.GROUP, b"x", protobuf)[0], 415)
         self.assertEqual(self.send("GET", self.GROUP)[0], 405)
         self.assertEqual(self.shown(), {"tacho_job_accuracy": 0.5})

@@ -18,6 +18,7 @@
 #include "proto/exposition/exposition_scanner.h"
 #include "server/errors/error_table.h"
 #include "server/interop/formats/label_mapping.h"
+#include "server/interop/formats/metric_families.h"
 
 namespace tacho::server::interop {
 namespace {
@@ -86,6 +87,18 @@ std::string KeyOf(absl::string_view name, const ExpositionSample::Labels& own,
   return key;
 }
 
+absl::StatusOr<Exposition> ReadForm(absl::string_view body, PushForm form) {
+  switch (form) {
+    case PushForm::kOpenMetrics:
+      return ReadOpenMetricsText(body);
+    case PushForm::kProtobuf:
+      return ReadMetricFamilies(body);
+    case PushForm::kText:
+      break;
+  }
+  return ReadPrometheusText(body);
+}
+
 // What the format allows and a push may not have.
 absl::Status CheckLine(const ExpositionFamily& family, const ExpositionSample& sample) {
   if (sample.time_ns.has_value()) {
@@ -139,9 +152,9 @@ absl::StatusOr<storage::Labels> ReadPushPath(absl::string_view path) {
   return labels;
 }
 
-absl::StatusOr<PushedLines> ReadPushedLines(absl::string_view body, bool open_metrics,
+absl::StatusOr<PushedLines> ReadPushedLines(absl::string_view body, PushForm form,
                                             const storage::Labels& group, int64_t time_ns) {
-  auto read = open_metrics ? ReadOpenMetricsText(body) : ReadPrometheusText(body);
+  auto read = ReadForm(body, form);
   if (!read.ok()) {
     return errors::ErrorOf(absl::IsResourceExhausted(read.status()) ? errors::Failure::kTooLarge
                                                                     : errors::Failure::kMalformed,

@@ -36,12 +36,18 @@ struct PushedLines {
   std::vector<PushedSeries> series;  // The same series, in the same order.
 };
 
-// Reads the lines of a body, and adds push_time_seconds. A label of the group replaces that of a
-// line. Lines may be of the Prometheus text format or of OpenMetrics.
+enum class PushForm : uint8_t {
+  kText,         // The Prometheus text format.
+  kOpenMetrics,  // OpenMetrics text.
+  kProtobuf,     // metric_families.h
+};
+
+// Reads the lines of a body, or what stands for them in protobuf, and adds push_time_seconds. A
+// label of the group replaces that of a line.
 //   INVALID_ARGUMENT    a line breaks the format, has a time of its own, is there twice, or has a
 //                       name that the collector writes itself. Nothing of the body counts then.
 //   RESOURCE_EXHAUSTED  there are too many lines, or too much text.
-absl::StatusOr<PushedLines> ReadPushedLines(absl::string_view body, bool open_metrics,
+absl::StatusOr<PushedLines> ReadPushedLines(absl::string_view body, PushForm form,
                                             const storage::Labels& group, int64_t time_ns);
 
 // Adds the ends of series to a write.

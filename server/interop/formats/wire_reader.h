@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 
 #include "absl/strings/string_view.h"
 
@@ -19,6 +20,19 @@ class WireReader {
  public:
   explicit WireReader(absl::string_view message)
       : at_(message.data()), end_(message.data() + message.size()) {}
+
+  // The next message of a stream in which each comes after its length, and takes both away. Nothing
+  // if the bytes are no such stream.
+  static std::optional<absl::string_view> TakeDelimited(absl::string_view* stream) {
+    WireReader in(*stream);
+    uint64_t size = 0;
+    if (!in.ReadVarint(&size) || size > static_cast<uint64_t>(in.end_ - in.at_)) {
+      return std::nullopt;
+    }
+    const absl::string_view message(in.at_, static_cast<size_t>(size));
+    stream->remove_prefix(static_cast<size_t>(in.at_ - stream->data()) + message.size());
+    return message;
+  }
 
   // Moves to the next field. False at the end, and where the bytes are no message.
   bool Next() {

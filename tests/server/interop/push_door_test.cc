@@ -137,13 +137,29 @@ TEST_F(PushDoorTest, TakesGzipAndOpenMetrics) {
   EXPECT_THAT(Shown(), ElementsAre(Pair("accuracy", 1), Pair("rows_total", 5)));
 }
 
+TEST_F(PushDoorTest, TakesProtobuf) {
+  const std::vector<std::pair<std::string, std::string>> headers = {
+      {"content-type",
+       "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; "
+       "encoding=delimited"}};
+  // MetricFamily{name: "accuracy", type: GAUGE, metric: {gauge: {value: 1}}}
+  const std::string family(
+      "\x19\x0a\x08"
+      "accuracy\x18\x01\x22\x0b\x12\x09\x09\0\0\0\0\0\0\xf0\x3f",
+      26);
+  EXPECT_EQ(Send("POST", kGroup, family, headers).status, 200);
+  EXPECT_THAT(Shown(), ElementsAre(Pair("accuracy", 1)));
+  EXPECT_EQ(Send("POST", kGroup, family.substr(1), headers).status, 400);
+}
+
 TEST_F(PushDoorTest, OtherFormsAreRefusedWith415) {
   const auto answer =
       Send("POST", kGroup, "x",
            {{"content-type",
-             "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily"}});
+             "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; "
+             "encoding=text"}});
   EXPECT_EQ(answer.status, 415);
-  EXPECT_THAT(answer.body, HasSubstr("in protobuf are not taken"));
+  EXPECT_THAT(answer.body, HasSubstr("encoding=delimited"));
   EXPECT_EQ(Send("POST", kGroup, "a 1\n", {{"content-encoding", "zstd"}}).status, 415);
 }
 

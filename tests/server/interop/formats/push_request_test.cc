@@ -26,8 +26,8 @@ std::string PathError(absl::string_view path) {
   return std::string(labels.status().message());
 }
 
-absl::StatusOr<PushedLines> Read(absl::string_view body, bool open_metrics = false) {
-  return ReadPushedLines(body, open_metrics, {{"job", "eval"}, {"shard", "3"}}, kTime);
+absl::StatusOr<PushedLines> Read(absl::string_view body, PushForm form = PushForm::kText) {
+  return ReadPushedLines(body, form, {{"job", "eval"}, {"shard", "3"}}, kTime);
 }
 
 std::string LineError(absl::string_view body) {
@@ -110,11 +110,12 @@ TEST(PushedLinesTest, ATypeIsTakenOver) {
 }
 
 TEST(PushedLinesTest, TakesOpenMetrics) {
-  const auto lines = Read("# TYPE rows counter\nrows_total 5\nrows_created 1\n# EOF\n", true);
+  const auto lines =
+      Read("# TYPE rows counter\nrows_total 5\nrows_created 1\n# EOF\n", PushForm::kOpenMetrics);
   ASSERT_TRUE(lines.ok()) << lines.status();
   EXPECT_EQ(lines->series.size(), 3u);
   EXPECT_EQ(lines->write.series[1].metric, nullptr) << "a time is no counter";
-  EXPECT_FALSE(Read("rows_total 5\n", true).ok()) << "its end is missing";
+  EXPECT_FALSE(Read("rows_total 5\n", PushForm::kOpenMetrics).ok()) << "its end is missing";
 }
 
 TEST(PushedLinesTest, SaysWhichLineIsWrong) {
@@ -130,8 +131,8 @@ TEST(PushedLinesTest, SaysWhichLineIsWrong) {
 TEST(PushedLinesTest, ALongPathDoesNotMultiply) {
   std::string body;
   for (int i = 0; i < 20'000; ++i) absl::StrAppend(&body, "a", i, " 1\n");
-  const auto lines =
-      ReadPushedLines(body, false, {{"job", "eval"}, {"long", std::string(8000, 'x')}}, kTime);
+  const auto lines = ReadPushedLines(body, PushForm::kText,
+                                     {{"job", "eval"}, {"long", std::string(8000, 'x')}}, kTime);
   EXPECT_TRUE(absl::IsResourceExhausted(lines.status())) << lines.status();
 }
 
