@@ -26,8 +26,7 @@ OtlpDoor::OtlpDoor(OtlpOptions options)
               [this](absl::string_view bytes, const OtlpCaller& caller, OtlpDone done) {
                 Store(bytes, caller, std::move(done));
               }}),
-      deltas_(options_.config.max_series()),
-      shapes_(options_.config.max_series() * kShapeBytes),
+      memory_(options_.config.max_series()),
       samples_(metrics::NewCounter(options_.registry, "tacho_interop_samples_total",
                                    {{"protocol", "otlp"}})),
       exemplars_(metrics::NewCounter(options_.registry, "tacho_interop_exemplars_total",
@@ -55,15 +54,15 @@ void OtlpDoor::Handle(const http::HttpRequest& request, const http::ResponderPtr
 }
 
 void OtlpDoor::Store(absl::string_view request, const OtlpCaller& caller, OtlpDone done) {
-  auto read_or = ReadOtlpMetrics(request, resource_attributes_, &deltas_, &shapes_);
+  auto read_or = ReadOtlpMetrics(request, resource_attributes_, &memory_);
   if (!read_or.ok()) return done(read_or.status(), Response());
-  const OtlpMetrics read = *std::move(read_or);
+  OtlpMetrics read = *std::move(read_or);
   exemplars_.Increment(static_cast<double>(read.write.exemplars));
   options_.intake->Write(
       read.write, caller.sender, caller.rights,
-      [this, rejected = read.rejected, problem = read.problem, added = read.added,
+      [this, rejected = read.rejected, problem = read.problem, noted = std::move(read.noted),
        done = std::move(done)](const WriteOutcome& outcome) {
-        if (!outcome.status.ok()) deltas_.TakeBack(added);
+        if (!outcome.status.ok()) noted.TakeBack(&memory_);
         samples_.Increment(static_cast<double>(outcome.stored));
         Response response;
         if (rejected + outcome.refused > 0) {

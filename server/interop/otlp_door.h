@@ -19,10 +19,9 @@
 #include "server/http/http_guard.h"
 #include "server/http/http_router.h"
 #include "server/http/responder.h"
-#include "server/interop/delta_sums.h"
-#include "server/interop/formats/otlp_shapes.h"
 #include "server/interop/intake.h"
 #include "server/interop/otlp_calls.h"
+#include "server/interop/otlp_metrics.h"
 #include "server/security/access_control.h"
 #include "tacho/config/v1/interop.pb.h"
 
@@ -60,8 +59,7 @@ class OtlpDoor final {
   const std::vector<std::string> resource_attributes_;
   const size_t max_bytes_;  // Of a request over HTTP, or gzip over gRPC, when unpacked.
   OtlpCalls calls_;
-  DeltaSums deltas_;
-  OtlpShapes shapes_;
+  OtlpMemory memory_;
   prometheus::Counter& samples_;
   prometheus::Counter& exemplars_;
 };

@@ -25,6 +25,8 @@ namespace {
 constexpr uint32_t kNoRecordedValue = 1;
 // Of most points with their metric; what is less costs a copy.
 constexpr size_t kLeastBytesOfPoint = 48;
+// A start that is longer ago is not stored: it may be too old for the store.
+constexpr uint64_t kLongestStartNs = uint64_t{3600} * 1'000'000'000;
 constexpr int kResourceLevel = 2;  // Request, ResourceMetrics.
 // Bytes of a key beside the metric's name and the point's labels, in most cases.
 constexpr size_t kMoreOfKey = 48;
@@ -32,8 +34,8 @@ constexpr size_t kMoreOfKey = 48;
 // One request.
 class Reader {
  public:
-  Reader(const std::vector<std::string>& wanted, DeltaSums* deltas, OtlpShapes* shapes)
-      : wanted_(wanted), deltas_(*deltas), shapes_(*shapes) {}
+  Reader(const std::vector<std::string>& wanted, OtlpMemory* memory)
+      : wanted_(wanted), memory_(*memory) {}
 
   // How many points there may be.
   void Expect(size_t points) {
@@ -56,15 +58,15 @@ class Reader {
       }
     }
     if (in.broken()) return Damaged();
-    known_ = shapes_.Find(resource);
+    known_ = memory_.shapes.Find(resource);
     if (known_ == nullptr) {
       if (!ReadResource(resource)) return Damaged();
-      shapes_.Remember(resource);
+      memory_.shapes.Remember(resource);
       for (const absl::string_view scope : scopes_) TACHO_RETURN_IF_ERROR(ReadScope(scope));
       return absl::OkStatus();
     }
     TACHO_RETURN_IF_ERROR(ReadKnown(resource));
-    for (const OtlpShape& shape : learned_) shapes_.Add(resource, known_.get(), shape);
+    for (const OtlpShape& shape : learned_) memory_.shapes.Add(resource, known_.get(), shape);
     learned_.clear();
     result_.write.kept.push_back(std::move(known_));
     return absl::OkStatus();
@@ -140,6 +142,8 @@ class Reader {
     if (told_.kind == OtlpMetric::kSum && told_.monotonic) {
       metric.type = storage::MetricType::kCounter;
     }
+    counts_ = !told_.delta &&
+              (told_.kind == OtlpMetric::kSum ? told_.monotonic : told_.kind != OtlpMetric::kGauge);
     delta_ = told_.delta && told_.kind != OtlpMetric::kGauge && told_.kind != OtlpMetric::kSummary;
     for (const absl::string_view point : told_.points) {
       if (!ReadOtlpPoint(point, told_.kind, &point_)) return false;
@@ -180,6 +184,7 @@ class Reader {
     }
     time_ns_ = static_cast<int64_t>(point.time_ns);
     stale_ = (point.flags & kNoRecordedValue) != 0;
+    start_ns_ = StartOf(point);
     own_.clear();
     for (const OtlpAttribute& attribute : point.attributes) AddAttribute(attribute, &own_);
     labels_.clear();
@@ -196,6 +201,13 @@ class Reader {
     return false;
   }
 
+  // When a counter began; 0 if that does not matter.
+  int64_t StartOf(const OtlpPoint& point) const {
+    const bool told = counts_ && !stale_ && point.start_ns < point.time_ns &&
+                      point.time_ns - point.start_ns <= kLongestStartNs;
+    return told ? static_cast<int64_t>(point.start_ns) : 0;
+  }
+
   // A sample of the series NAMEsuffix; `adds` if it is a difference where the point's are.
   void Add(absl::string_view suffix, double value, bool adds, const Label* label = nullptr) {
     if (!result_.write.CheckSize().ok()) return;
@@ -207,16 +219,18 @@ class Reader {
     if (stale_) {
       value = StaleMarker();
     } else if (adds && delta_) {
-      auto added = deltas_.Add(key, time_ns_, value);
+      auto added = memory_.deltas.Add(key, time_ns_, value);
       if (absl::IsAlreadyExists(added.status())) return;
       if (!added.ok()) {
         Reject(std::string(added.status().message()));
         return;
       }
       value = added->total;
-      result_.added.push_back(*std::move(added));
+      result_.noted.added.push_back(*std::move(added));
     }
+    const bool reset = adds && memory_.starts.Note(key, start_ns_, &result_.noted.resets);
     result_.write.AddSeriesWithText(std::move(key), metric_, ForeignSeries::Part::kSample);
+    if (reset) result_.write.AddSample(start_ns_, 0);
     result_.write.AddSample(time_ns_, value);
   }
 
@@ -303,8 +317,7 @@ class Reader {
   }
 
   const std::vector<std::string>& wanted_;
-  DeltaSums& deltas_;
-  OtlpShapes& shapes_;
+  OtlpMemory& memory_;
   OtlpMetrics result_;
   std::shared_ptr<OtlpResourceShapes> known_;  // Of the resource; null: it is new.
   std::vector<OtlpShape> learned_;             // Its new ones.
@@ -316,6 +329,8 @@ class Reader {
   std::string name_;
   const ForeignMetric* metric_ = nullptr;
   bool delta_ = false;
+  bool counts_ = false;  // Its values only grow until it is reset.
+  int64_t start_ns_ = 0;
   bool stale_ = false;
   int64_t time_ns_ = 0;
   storage::Labels own_;  // The point's labels.
@@ -326,8 +341,8 @@ class Reader {
 
 absl::StatusOr<OtlpMetrics> ReadOtlpMetrics(absl::string_view request,
                                             const std::vector<std::string>& resource_attributes,
-                                            DeltaSums* deltas, OtlpShapes* shapes) {
-  Reader reader(resource_attributes, deltas, shapes);
+                                            OtlpMemory* memory) {
+  Reader reader(resource_attributes, memory);
   absl::Status status;
   reader.Expect(std::min(request.size() / kLeastBytesOfPoint, ForeignWrite::kMaxSamples));
   WireReader in(request);
@@ -337,7 +352,7 @@ absl::StatusOr<OtlpMetrics> ReadOtlpMetrics(absl::string_view request,
   if (in.broken()) status = Reader::Damaged();
   OtlpMetrics result = std::move(reader).Take();
   if (status.ok()) return result;
-  deltas->TakeBack(result.added);
+  result.noted.TakeBack(memory);
   return status;
 }
 

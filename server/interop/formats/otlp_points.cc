@@ -28,6 +28,7 @@ bool IsMessage(absl::string_view bytes) {
 void ClearPoint(OtlpPoint* point) {
   point->attribute_count = 0;
   point->attributes.clear();
+  point->start_ns = 0;
   point->time_ns = 0;
   point->flags = 0;
   point->exemplars = 0;
@@ -80,6 +81,9 @@ void TakeFixed(const WireReader& in, uint64_t* number) {
 
 bool TakeNumberField(const WireReader& in, OtlpPoint* point) {
   switch (in.field()) {
+    case 2:
+      TakeFixed(in, &point->start_ns);
+      return true;
     case 3:
       TakeFixed(in, &point->time_ns);
       return true;
@@ -108,6 +112,9 @@ bool TakeNumberField(const WireReader& in, OtlpPoint* point) {
 bool TakeHistogramField(const WireReader& in, OtlpPoint* point) {
   const bool numbers = in.is_fixed64() || in.is_bytes();
   switch (in.field()) {
+    case 2:
+      TakeFixed(in, &point->start_ns);
+      return true;
     case 3:
       TakeFixed(in, &point->time_ns);
       return true;
@@ -161,6 +168,9 @@ bool TakeExponentialField(const WireReader& in, OtlpPoint* point) {
   switch (in.field()) {
     case 1:
       return AddPointAttribute(in, point);
+    case 2:
+      TakeFixed(in, &point->start_ns);
+      return true;
     case 3:
       TakeFixed(in, &point->time_ns);
       return true;
@@ -212,6 +222,9 @@ bool AddQuantile(const WireReader& field, OtlpPoint* point) {
 
 bool TakeSummaryField(const WireReader& in, OtlpPoint* point) {
   switch (in.field()) {
+    case 2:
+      TakeFixed(in, &point->start_ns);
+      return true;
     case 3:
       TakeFixed(in, &point->time_ns);
       return true;

@@ -28,6 +28,7 @@ struct OtlpPoint {
 
   size_t attribute_count = 0;
   std::vector<OtlpAttribute> attributes;  // No more than kMaxAttributes.
+  uint64_t start_ns = 0;
   uint64_t time_ns = 0;
   uint32_t flags = 0;
   uint64_t exemplars = 0;

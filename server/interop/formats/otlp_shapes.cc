@@ -28,7 +28,9 @@ absl::string_view NameOf(absl::string_view message) {
 // Finds the numbers of each point, in the order in which ReadOtlpMetrics() makes samples of them.
 class LayoutBuilder {
  public:
-  explicit LayoutBuilder(absl::string_view message) : message_(message) {}
+  // `starts_change`: the start times of points say nothing.
+  LayoutBuilder(absl::string_view message, bool starts_change)
+      : message_(message), starts_change_(starts_change) {}
 
   bool Add(absl::string_view point, OtlpMetric::Kind kind) {
     const auto steps = static_cast<uint32_t>(layout_.steps.size());
@@ -100,7 +102,7 @@ class LayoutBuilder {
     quantiles_.clear();
     WireReader in(point);
     while (in.Next()) {
-      if (in.field() == 2 && !Number(in, &start_)) return false;
+      if (in.field() == 2 && starts_change_ && !Number(in, &start_)) return false;
       if (in.field() == 3 && !Number(in, &time_)) return false;
       if (in.field() <= 3) continue;
       const bool known = kind == OtlpMetric::kHistogram ? FindOfHistogram(in)
@@ -177,6 +179,7 @@ class LayoutBuilder {
   }
 
   const absl::string_view message_;
+  const bool starts_change_;
   OtlpLayout layout_;
   std::vector<OtlpLayout::Piece> numbers_;  // In the order of the message.
   // Of the point at hand; `real_` is a sum, too.
@@ -210,7 +213,10 @@ std::optional<OtlpShape> OtlpShape::Of(absl::string_view message, const OtlpMetr
   if (has_deltas || metric.name.empty() || NameOf(message) != metric.name || series.empty()) {
     return std::nullopt;
   }
-  LayoutBuilder builder(message);
+  // The start of what counts is compared: when it moves on, the metric is read.
+  const bool counts = metric.kind == OtlpMetric::kHistogram ||
+                      (metric.kind == OtlpMetric::kSum && metric.monotonic);
+  LayoutBuilder builder(message, !counts);
   for (const absl::string_view point : metric.points) {
     if (!builder.Add(point, metric.kind)) return std::nullopt;
   }

@@ -1,6 +1,7 @@
 // Metrics of OpenTelemetry that a sender repeats. From one export to the next only times and
 // numbers change, and those have a fixed length in protobuf. So a metric whose other bytes are
-// known becomes the series that it became before, and is not parsed again.
+// known becomes the series that it became before, and is not parsed again. The start time of what
+// counts is compared, too: it tells of a reset.
 //
 // What is not recognised so: metrics with deltas, exemplars or points without a value, and
 // exponential histograms, whose numbers have no fixed length.

@@ -47,9 +47,8 @@ class OtlpRequestTest : public testing::Test {
   // The message after a journey.
   const interop::ForeignWrite& Arrived() {
     batch_.Finish();
-    interop::DeltaSums deltas(1000);
-    interop::OtlpShapes shapes(size_t{1} << 20);
-    auto read = interop::ReadOtlpMetrics(EncodeOtlp(batch_), kResourceAttributes, &deltas, &shapes);
+    interop::OtlpMemory memory(1000);
+    auto read = interop::ReadOtlpMetrics(EncodeOtlp(batch_), kResourceAttributes, &memory);
     EXPECT_TRUE(read.ok()) << read.status();
     if (read.ok()) arrived_ = *std::move(read);
     EXPECT_EQ(arrived_.rejected, 0u) << arrived_.problem;

@@ -19,7 +19,7 @@ namespace otlp = opentelemetry::proto::metrics::v1;
 using Request = opentelemetry::proto::collector::metrics::v1::ExportMetricsServiceRequest;
 
 const std::vector<std::string> kWanted = {"service.name", "a", "b.c"};
-constexpr size_t kShapeBytes = size_t{1} << 20;
+constexpr size_t kSeries = 2000;
 
 class Maker {
  public:
@@ -89,7 +89,10 @@ class Maker {
   template <typename Point>
   void RenumberTime(Point* point) {
     if (point->time_unix_nano() != 0) point->set_time_unix_nano(1 + Below(1'000'000'000'000));
-    if (point->start_time_unix_nano() != 0) point->set_start_time_unix_nano(random_() | 1);
+    // Most go on.
+    if (point->start_time_unix_nano() != 0 && Below(8) == 0) {
+      point->set_start_time_unix_nano(point->time_unix_nano() - Below(1000));
+    }
   }
   void RenumberValue(otlp::NumberDataPoint* point) {
     RenumberTime(point);
@@ -256,7 +259,9 @@ std::string Text(const absl::StatusOr<OtlpMetrics>& read) {
     }
     absl::StrAppend(&text, "\n");
   }
-  for (const auto& added : read->added) absl::StrAppend(&text, added.key, added.time_ns, "\n");
+  for (const auto& added : read->noted.added)
+    absl::StrAppend(&text, added.key, added.time_ns, "\n");
+  for (const auto& reset : read->noted.resets) absl::StrAppend(&text, reset.start_ns, "\n");
   return text;
 }
 
@@ -265,10 +270,9 @@ TEST(OtlpEqualTest, RequestsBecomeWhatTheMessagesSay) {
   uint64_t rejected = 0;
   for (uint64_t seed = 0; seed < 600; ++seed) {
     const std::string bytes = Maker(seed).Make().SerializeAsString();
-    DeltaSums deltas(1000);
-    DeltaSums other(1000);
-    OtlpShapes shapes(kShapeBytes);
-    const auto read = ReadOtlpMetrics(bytes, kWanted, &deltas, &shapes);
+    OtlpMemory memory(kSeries);
+    OtlpMemory other(kSeries);
+    const auto read = ReadOtlpMetrics(bytes, kWanted, &memory);
     const auto expected = ReadByMessages(bytes, kWanted, &other);
     ASSERT_EQ(Text(read), Text(expected)) << "seed " << seed;
     if (!read.ok()) continue;
@@ -292,10 +296,9 @@ TEST(OtlpEqualTest, DamagedRequestsBecomeTheSameOrAreRefused) {
     for (uint64_t n = 1 + maker.Below(3); n > 0; --n) {
       bytes[maker.Below(bytes.size())] = static_cast<char>(maker.Below(256));
     }
-    DeltaSums deltas(1000);
-    DeltaSums other(1000);
-    OtlpShapes shapes(kShapeBytes);
-    const auto read = ReadOtlpMetrics(bytes, kWanted, &deltas, &shapes);
+    OtlpMemory memory(kSeries);
+    OtlpMemory other(kSeries);
+    const auto read = ReadOtlpMetrics(bytes, kWanted, &memory);
     const auto expected = ReadByMessages(bytes, kWanted, &other);
     if (read.ok()) {
       ASSERT_EQ(Text(read), Text(expected)) << "seed " << seed;
@@ -318,17 +321,19 @@ TEST(OtlpEqualTest, KnownShapesBecomeTheSame) {
   for (uint64_t seed = 0; seed < 600; ++seed) {
     Maker maker(seed);
     Request request = maker.Make();
-    OtlpShapes shapes(kShapeBytes);
+    OtlpMemory memory(kSeries);
+    OtlpMemory other(kSeries);
     for (int round = 0; round < 8; ++round) {
       std::string bytes = request.SerializeAsString();
       if (round == 4 && !bytes.empty()) {
         bytes[maker.Below(bytes.size())] = static_cast<char>(maker.Below(256));
       }
-      DeltaSums deltas(1000);
-      DeltaSums other(1000);
-      OtlpShapes none(kShapeBytes);
-      const auto read = ReadOtlpMetrics(bytes, kWanted, &deltas, &shapes);
-      const auto expected = ReadOtlpMetrics(bytes, kWanted, &other, &none);
+      const auto read = ReadOtlpMetrics(bytes, kWanted, &memory);
+      const auto expected = ReadByMessages(bytes, kWanted, &other);
+      if (round == 4 && !read.ok()) {
+        // Protobuf may merge what this refuses. And deltas that were taken back leave rounding.
+        break;
+      }
       ASSERT_EQ(Text(read), Text(expected)) << "seed " << seed << ", round " << round;
       if (read.ok()) {
         taken += read->write.series.size();
@@ -364,10 +369,9 @@ TEST(OtlpEqualTest, AsDeepAsProtobufReads) {
     for (int i = 0; i < levels; ++i) value = value->mutable_array_value()->add_values();
     value->set_int_value(1);
     const std::string bytes = request.SerializeAsString();
-    DeltaSums deltas(10);
-    OtlpShapes shapes(kShapeBytes);
-    EXPECT_EQ(Text(ReadOtlpMetrics(bytes, wanted, &deltas, &shapes)),
-              Text(ReadByMessages(bytes, wanted, &deltas)))
+    OtlpMemory memory(10);
+    EXPECT_EQ(Text(ReadOtlpMetrics(bytes, wanted, &memory)),
+              Text(ReadByMessages(bytes, wanted, &memory)))
         << levels;
   }
 }

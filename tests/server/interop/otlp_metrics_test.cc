@@ -42,7 +42,7 @@ class OtlpMetricsTest : public testing::Test {
     return point;
   }
   OtlpMetrics Read() {
-    auto read = ReadOtlpMetrics(request_.SerializeAsString(), {"service.name"}, &deltas_, &shapes_);
+    auto read = ReadOtlpMetrics(request_.SerializeAsString(), {"service.name"}, &memory_);
     EXPECT_TRUE(read.ok()) << read.status();
     return read.ok() ? *std::move(read) : OtlpMetrics();
   }
@@ -62,8 +62,7 @@ class OtlpMetricsTest : public testing::Test {
 
   Request request_;
   otlp::ScopeMetrics* metrics_;
-  DeltaSums deltas_{100};
-  OtlpShapes shapes_{size_t{1} << 20};
+  OtlpMemory memory_{100};
 };
 
 TEST_F(OtlpMetricsTest, AGaugeKeepsItsNameAndTheAttributesThatAreWanted) {
@@ -107,12 +106,53 @@ TEST_F(OtlpMetricsTest, DeltasAreAddedUpAndARepeatedRequestAddsNothing) {
   EXPECT_THAT(Samples(Read()), ElementsAre(Pair("requests", 10)));
 }
 
+// The value does not fall, so only the start time tells.
+TEST_F(OtlpMetricsTest, ACounterThatBeginsAgainWasZeroThen) {
+  auto* const sum = Metric("requests")->mutable_sum();
+  sum->set_is_monotonic(true);
+  sum->set_aggregation_temporality(otlp::AGGREGATION_TEMPORALITY_CUMULATIVE);
+  auto* const point = Point(sum->mutable_data_points());
+  point->set_as_int(5);
+  point->set_start_time_unix_nano(kTime - 1000);
+  for (int i = 0; i < 4; ++i) EXPECT_THAT(Samples(Read()), ElementsAre(Pair("requests", 5)));
+  point->set_time_unix_nano(kTime + 1000);
+  point->set_start_time_unix_nano(kTime + 10);
+  point->set_as_int(7);
+  for (int i = 0; i < 3; ++i) {
+    const auto read = Read();
+    ASSERT_EQ(read.write.series.size(), 1u);
+    ASSERT_EQ(read.write.series[0].count, 2u) << "not stored, so it comes again";
+    EXPECT_EQ(read.write.samples[0].time_ns, static_cast<int64_t>(kTime + 10));
+    EXPECT_EQ(read.write.samples[0].value, 0);
+    EXPECT_EQ(read.write.samples[1].value, 7);
+    if (i < 2) read.noted.TakeBack(&memory_);
+  }
+  point->set_time_unix_nano(kTime + 2000);
+  EXPECT_EQ(Read().write.samples.size(), 1u);
+  point->set_start_time_unix_nano(kTime - 1000);
+  EXPECT_EQ(Read().write.samples.size(), 1u) << "it comes late";
+  point->set_start_time_unix_nano(0);
+  EXPECT_EQ(Read().write.samples.size(), 1u) << "it does not say";
+}
+
+TEST_F(OtlpMetricsTest, WhatDoesNotCountHasNoZeroAtItsStart) {
+  auto* const point = Point(Metric("depth")->mutable_sum()->mutable_data_points());
+  auto* const gauge = Point(Metric("heat")->mutable_gauge()->mutable_data_points());
+  for (int i = 1; i < 5; ++i) {
+    point->set_start_time_unix_nano(kTime - 10 + static_cast<uint64_t>(i));
+    point->set_as_int(i);
+    gauge->set_start_time_unix_nano(kTime - 10 + static_cast<uint64_t>(i));
+    gauge->set_as_int(i);
+    EXPECT_EQ(Read().write.samples.size(), 2u);
+  }
+}
+
 TEST_F(OtlpMetricsTest, DeltasOfARequestThatIsNotStoredAreTakenBack) {
   auto* const sum = Metric("requests")->mutable_sum();
   sum->set_aggregation_temporality(otlp::AGGREGATION_TEMPORALITY_DELTA);
   Point(sum->mutable_data_points())->set_as_int(5);
   Point(sum->mutable_data_points(), kTime + 1)->set_as_int(2);
-  deltas_.TakeBack(Read().added);
+  Read().noted.TakeBack(&memory_);
   EXPECT_THAT(Samples(Read()), ElementsAre(Pair("requests", 5), Pair("requests", 7)));
 }
 
@@ -206,8 +246,7 @@ TEST_F(OtlpMetricsTest, AFewBytesDoNotBecomeManyGigabytes) {
   auto* const sum = Metric("m")->mutable_sum();
   sum->set_aggregation_temporality(otlp::AGGREGATION_TEMPORALITY_DELTA);
   for (int i = 0; i < 1000; ++i) Point(sum->mutable_data_points(), kTime + i)->set_as_int(1);
-  const auto read =
-      ReadOtlpMetrics(request_.SerializeAsString(), {"service.name"}, &deltas_, &shapes_);
+  const auto read = ReadOtlpMetrics(request_.SerializeAsString(), {"service.name"}, &memory_);
   EXPECT_TRUE(absl::IsResourceExhausted(read.status())) << read.status();
   EXPECT_THAT(read.status().message(), HasSubstr("send fewer samples"));
 }

@@ -88,8 +88,8 @@ constexpr size_t kMoreOfKey = 48;
 // One request.
 class Reader {
  public:
-  Reader(const std::vector<std::string>& wanted, DeltaSums* deltas)
-      : wanted_(wanted), deltas_(*deltas) {}
+  Reader(const std::vector<std::string>& wanted, OtlpMemory* memory)
+      : wanted_(wanted), memory_(*memory) {}
 
   absl::Status Read(const otlp::ResourceMetrics& resource) {
     resource_ = WantedLabels(resource.resource(), wanted_);
@@ -111,7 +111,7 @@ class Reader {
     ForeignMetric& told = result_.write.metrics.emplace_back();
     metric_ = &told;
     told.SetTexts(metric.unit(), metric.description());
-    delta_ = false;
+    delta_ = counts_ = false;
     switch (metric.data_case()) {
       case otlp::Metric::kGauge:
         told.typed = true;
@@ -121,11 +121,13 @@ class Reader {
         told.typed = true;
         if (metric.sum().is_monotonic()) told.type = storage::MetricType::kCounter;
         delta_ = metric.sum().aggregation_temporality() == otlp::AGGREGATION_TEMPORALITY_DELTA;
+        counts_ = metric.sum().is_monotonic();
         for (const auto& point : metric.sum().data_points()) Number(point);
         break;
       case otlp::Metric::kHistogram:
         delta_ =
             metric.histogram().aggregation_temporality() == otlp::AGGREGATION_TEMPORALITY_DELTA;
+        counts_ = true;
         for (const auto& point : metric.histogram().data_points()) Explicit(point);
         break;
       case otlp::Metric::kExponentialHistogram:
@@ -138,6 +140,7 @@ class Reader {
           }
           break;
         }
+        counts_ = true;
         for (const auto& point : metric.exponential_histogram().data_points()) Exponential(point);
         break;
       case otlp::Metric::kSummary:
@@ -161,6 +164,12 @@ class Reader {
     }
     time_ns_ = static_cast<int64_t>(point.time_unix_nano());
     stale_ = (point.flags() & kNoRecordedValue) != 0;
+    start_ns_ = 0;
+    const uint64_t start = point.start_time_unix_nano();
+    if (counts_ && !delta_ && !stale_ && start < point.time_unix_nano() &&
+        point.time_unix_nano() - start <= 3'600'000'000'000) {
+      start_ns_ = static_cast<int64_t>(start);
+    }
     own_.clear();
     for (const common::KeyValue& attribute : point.attributes()) AddAttribute(attribute, &own_);
     labels_.clear();
@@ -188,16 +197,18 @@ class Reader {
     if (stale_) {
       value = StaleMarker();
     } else if (adds && delta_) {
-      auto added = deltas_.Add(key, time_ns_, value);
+      auto added = memory_.deltas.Add(key, time_ns_, value);
       if (absl::IsAlreadyExists(added.status())) return;
       if (!added.ok()) {
         Reject(std::string(added.status().message()));
         return;
       }
       value = added->total;
-      result_.added.push_back(*std::move(added));
+      result_.noted.added.push_back(*std::move(added));
     }
+    const bool reset = adds && memory_.starts.Note(key, start_ns_, &result_.noted.resets);
     result_.write.AddSeriesWithText(std::move(key), metric_, ForeignSeries::Part::kSample);
+    if (reset) result_.write.AddSample(start_ns_, 0);
     result_.write.AddSample(time_ns_, value);
   }
 
@@ -290,13 +301,15 @@ class Reader {
   }
 
   const std::vector<std::string>& wanted_;
-  DeltaSums& deltas_;
+  OtlpMemory& memory_;
   OtlpMetrics result_;
   storage::Labels resource_;  // Its labels.
   // The metric and the point at hand.
   std::string name_;
   const ForeignMetric* metric_ = nullptr;
   bool delta_ = false;
+  bool counts_ = false;
+  int64_t start_ns_ = 0;
   bool stale_ = false;
   int64_t time_ns_ = 0;
   storage::Labels own_;  // The point's labels.
@@ -307,13 +320,13 @@ class Reader {
 
 absl::StatusOr<OtlpMetrics> ReadByMessages(absl::string_view bytes,
                                            const std::vector<std::string>& resource_attributes,
-                                           DeltaSums* deltas) {
+                                           OtlpMemory* memory) {
   const google::protobuf::LogSilencer silencer;
   opentelemetry::proto::collector::metrics::v1::ExportMetricsServiceRequest request;
   if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return errors::ErrorOf(errors::Failure::kMalformed, "no message");
   }
-  Reader reader(resource_attributes, deltas);
+  Reader reader(resource_attributes, memory);
   absl::Status status;
   for (const auto& resource : request.resource_metrics()) {
     status = reader.Read(resource);
@@ -321,7 +334,7 @@ absl::StatusOr<OtlpMetrics> ReadByMessages(absl::string_view bytes,
   }
   OtlpMetrics result = std::move(reader).Take();
   if (status.ok()) return result;
-  deltas->TakeBack(result.added);
+  result.noted.TakeBack(memory);
   return status;
 }
 

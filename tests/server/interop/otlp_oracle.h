@@ -13,6 +13,6 @@ namespace tacho::server::interop {
 // As ReadOtlpMetrics(), by way of generated messages.
 absl::StatusOr<OtlpMetrics> ReadByMessages(absl::string_view bytes,
                                            const std::vector<std::string>& resource_attributes,
-                                           DeltaSums* deltas);
+                                           OtlpMemory* memory);
 
 }  // namespace tacho::server::interop

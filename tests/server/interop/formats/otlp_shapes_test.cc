@@ -43,7 +43,7 @@ class OtlpShapesTest : public ::testing::Test {
   }
 
   OtlpMetrics Read(const Request& request) {
-    auto read = ReadOtlpMetrics(request.SerializeAsString(), {"service.name"}, &deltas_, &shapes_);
+    auto read = ReadOtlpMetrics(request.SerializeAsString(), {"service.name"}, &memory_);
     EXPECT_TRUE(read.ok()) << read.status();
     return read.ok() ? *std::move(read) : OtlpMetrics();
   }
@@ -55,9 +55,7 @@ class OtlpShapesTest : public ::testing::Test {
     return values;
   }
 
-  static constexpr size_t kBytes = size_t{1} << 20;
-  DeltaSums deltas_{100};
-  OtlpShapes shapes_{kBytes};
+  OtlpMemory memory_{2000};
 };
 
 TEST_F(OtlpShapesTest, TheThirdExportIsRecognised) {
@@ -115,9 +113,9 @@ TEST_F(OtlpShapesTest, WhatIsNotUsedIsForgottenAndStaysForThoseWhoHoldIt) {
   for (int i = 0; i < 3; ++i) Read(first);
   const OtlpMetrics held = Read(first);
   EXPECT_EQ(Parsed(held), 0u);
-  for (int i = 0; i < 10'000; ++i) shapes_.Remember(absl::StrCat("resource ", i));
-  EXPECT_EQ(shapes_.Find(ResourceOf(first)), nullptr);
-  EXPECT_NE(shapes_.Find("resource 9999"), nullptr);
+  for (int i = 0; i < 10'000; ++i) memory_.shapes.Remember(absl::StrCat("resource ", i));
+  EXPECT_EQ(memory_.shapes.Find(ResourceOf(first)), nullptr);
+  EXPECT_NE(memory_.shapes.Find("resource 9999"), nullptr);
   EXPECT_THAT(
       *LabelsOfKey(held.write.series[0].key),
       ElementsAre(::testing::Pair("__name__", "loss"), ::testing::Pair("service_name", "first")));
@@ -128,7 +126,7 @@ TEST_F(OtlpShapesTest, WhatIsUsedIsNotForgotten) {
   AddGauge("loss", 1, &used);
   for (int i = 0; i < 3; ++i) Read(used);
   for (int i = 0; i < 10'000; ++i) {
-    shapes_.Remember(absl::StrCat("resource ", i));
+    memory_.shapes.Remember(absl::StrCat("resource ", i));
     if (i % 100 != 0) continue;
     ASSERT_EQ(Parsed(Read(used)), 0u) << i;
   }
@@ -145,7 +143,7 @@ TEST_F(OtlpShapesTest, AResourceDoesNotGrowForEver) {
     Read(request);
     if (shapes.expired()) {
       ++times;
-      shapes = shapes_.Find(ResourceOf(request));
+      shapes = memory_.shapes.Find(ResourceOf(request));
     }
   }
   EXPECT_GT(times, 3);
