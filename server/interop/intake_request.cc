@@ -13,6 +13,13 @@
 #include "server/interop/settling.h"
 
 namespace tacho::server::interop {
+namespace {
+
+// Of a request. A sample whose time no other series of its sheet has makes a row of its own, so
+// that a few MiB may become a hundred times as much. The store's queue takes 64 MiB by default.
+constexpr uint64_t kMaxRowBytes = uint64_t{32} << 20;
+
+}  // namespace
 
 absl::Status Intake::Request::MakeRows() {
   const ingest::TimeWindow window = options_.admission->Window();
@@ -38,6 +45,12 @@ absl::Status Intake::Request::MakeRows() {
       checked->used_s.store(now_s, std::memory_order_relaxed);
     }
     AddSeries(write_.series[i], place, window);
+    if (row_bytes_ > kMaxRowBytes) {
+      return errors::ErrorOf(
+          errors::Failure::kTooLarge,
+          "series that are stored together have too many different times: send fewer samples a "
+          "request");
+    }
   }
   if (elsewhere_ == 0 || has_own) return absl::OkStatus();
   options_.metrics->Misdirected(elsewhere_);
@@ -83,16 +96,30 @@ void Intake::Request::AddSeries(const ForeignSeries& series, const Place& place,
   }
 }
 
-size_t Intake::Request::RowAt(int64_t time_ns, Rows* rows) const {
-  // The newest rows first: the series of a sheet are sent one after the other, with the same times.
-  constexpr size_t kLookBack = 64;
+// The series of a sheet are sent one after the other, with the same times: the row after the last
+// one, then the newest, and then any of them.
+size_t Intake::Request::RowAt(int64_t time_ns, Rows* rows) {
+  constexpr size_t kLookBack = 16;
+  const auto take = [rows](size_t row) {
+    rows->next = row + 1;
+    return row;
+  };
   const size_t size = rows->times.size();
+  if (rows->next < size && rows->times[rows->next] == time_ns) return take(rows->next);
   for (size_t back = 1; back <= std::min(size, kLookBack); ++back) {
-    if (rows->times[size - back] == time_ns) return size - back;
+    if (rows->times[size - back] == time_ns) return take(size - back);
+  }
+  if (size > kLookBack) {
+    for (size_t row = rows->row_at.size(); row < size; ++row) {
+      rows->row_at.emplace(rows->times[row], row);
+    }
+    const auto known = rows->row_at.find(time_ns);
+    if (known != rows->row_at.end()) return take(known->second);
   }
   rows->times.push_back(time_ns);
   rows->values.resize(rows->values.size() + rows->sheet->layout.width, StaleMarker());
-  return size;
+  row_bytes_ += sizeof(int64_t) + rows->sheet->layout.width * sizeof(double);
+  return take(size);
 }
 
 void Intake::Request::Refuse(const std::string& job, v1::Reject::Reason reason, uint64_t samples,

@@ -46,6 +46,8 @@ class Intake::Request {
   struct Rows {
     SheetPtr sheet;
     std::vector<int64_t> times;
+    size_t next = 0;                              // Where the next sample may belong.
+    absl::flat_hash_map<int64_t, size_t> row_at;  // By time, once there are many.
     std::vector<double> values;
     uint64_t samples = 0;
     std::vector<std::pair<uint32_t, int64_t>> ended;  // Columns, and when.
@@ -74,7 +76,7 @@ class Intake::Request {
   void RefuseElsewhere(const ForeignSeries& series);
   absl::Status MakeRows();
   void AddSeries(const ForeignSeries& series, const Place& place, const ingest::TimeWindow& window);
-  size_t RowAt(int64_t time_ns, Rows* rows) const;
+  size_t RowAt(int64_t time_ns, Rows* rows);
   // Finds the layouts of all rows, which may have expired.
   absl::Status FindLayouts(std::vector<storage::LayoutPtr>* layouts);
   // The series of a layout that end at once. Those that are folded into others do not.
@@ -96,6 +98,7 @@ class Intake::Request {
   std::vector<std::unique_ptr<Rows>> rows_;
   absl::flat_hash_map<const Sheet*, Rows*> rows_of_;
   Rows* last_rows_ = nullptr;  // Series of a sheet come one after the other.
+  uint64_t row_bytes_ = 0;     // Of all rows.
   RefusedBy refused_;
   bool refused_for_time_ = false;
   std::string invalid_;            // Why the first series that is no series is none.

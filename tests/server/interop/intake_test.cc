@@ -62,6 +62,41 @@ TEST_F(IntakeTest, OneRequestMayRepeatASeries) {
   EXPECT_THAT(Stored("b"), ElementsAre(Pair(0, 0), Pair(1000, 1000), Pair(2000, 2000)));
 }
 
+// As after an outage of the sender, or in a backfill.
+TEST_F(IntakeTest, SeriesThatComeOneByOneShareTheRowsOfTheirTimes) {
+  constexpr int kTimes = 500;
+  ForeignWrite write;
+  for (const char* name : {"a", "b", "c"}) {
+    Add(&write, name, 0, 0);
+    for (int i = 1; i < kTimes; ++i) write.AddSample(ingest::kNowNs + i * 1'000'000, i);
+  }
+  // One whose times are in another order.
+  Add(&write, "d", 0, 0);
+  write.AddSample(ingest::kNowNs + 400 * int64_t{1'000'000}, 1);
+  write.AddSample(ingest::kNowNs + 250 * int64_t{1'000'000}, 2);
+  ASSERT_TRUE(Write(write).status.ok());
+  EXPECT_EQ(StoredRows(), static_cast<uint64_t>(kTimes));
+  EXPECT_EQ(Stored("c").size(), static_cast<size_t>(kTimes));
+  EXPECT_THAT(Stored("d"), ElementsAre(Pair(0, 0), Pair(250, 2), Pair(400, 1)));
+}
+
+// Each sample would take a row of 64 columns.
+TEST_F(IntakeTest, TooManyDifferentTimesOfSeriesOfOneSheetAreTooLarge) {
+  const auto times = [this](int samples) {
+    ForeignWrite write;
+    for (int i = 0; i < 64; ++i) {
+      Add(&write, absl::StrCat("m", i), 0, 0);
+      for (int j = 1; j < samples; ++j) write.AddSample(ingest::kNowNs + i * 10'000 + j, j);
+    }
+    return Write(write).status;
+  };
+  EXPECT_TRUE(times(100).ok());
+  const absl::Status refused = times(2000);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_THAT(refused.message(), HasSubstr("fewer samples a request"));
+  EXPECT_EQ(StoredRows(), 64u * 99 + 1) << "nothing of it";
+}
+
 TEST_F(IntakeTest, TwoKeysOfOneSeriesAreOneSeries) {
   ForeignWrite write;
   Add(&write, "a", 1);
