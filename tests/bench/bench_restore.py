@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """How long a collector takes to be ready on an empty disk, when all it has is in the bucket (cluster.ack: shared):
-a million series, of which each has some rows. The collector before it is killed, and its disk is gone. Beside it, how
-long a start on the disk of the killed collector takes.
+a million series, of which each has some rows. The collector before it is killed when the last row is acknowledged, and
+its disk is gone. Then the last value of each series is asked for, and must be there.
 
-It needs a Release build with the targets tacho-collector, tacho-bench-fleet and tacho-fake-object-store.
+It needs a Release build with the targets tacho-collector, tacho-bench-fleet, tacho-bench-query and
+tacho-fake-object-store.
 """
 
 import argparse
@@ -11,12 +12,19 @@ import pathlib
 import shutil
 import statistics
 import tempfile
+import time
 
 import servers
 from buckets import CollectorWithBucket, start_bucket
+from peer_queries import fleet_jobs, run_query
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SERIES = "tacho_storage_series"
+
+
+def values(server, hosts):
+    """How many last values the collector has, asked job by job."""
+    asked = [("latest", f'selector {{ job: "{job}" }}') for job in fleet_jobs(hosts)]
+    return run_query(server, asked, None, runs=1, max_seconds=60)["samples"]
 
 
 def measure(directory, endpoint, prefix, options):
@@ -24,19 +32,19 @@ def measure(directory, endpoint, prefix, options):
     try:
         server.start()
         server.load(agents=min(200, options.hosts), hosts=options.hosts, rows=1, batches=options.rows)
-        wanted = server.metrics()[SERIES]
-        server.kill()
-        server.start()
-        on_disk = server.ready_seconds
+        sent = server.sent_bytes()
         server.kill()
         shutil.rmtree(server.data)
         server.start()
         restored, cpu = server.ready_seconds, server.cpu_seconds()
-        found = server.metrics()[SERIES]
-        if found != wanted:
-            raise RuntimeError(f"{found:.0f} of {wanted:.0f} series are there")
-        return {"series": wanted, "ready on its own disk, s": on_disk, "ready on an empty disk, s": restored,
-                "CPU of the collector until then, s": cpu, "resident then, MiB": server.resident_bytes() / 2**20}  # fmt: skip
+        resident = server.resident_bytes()
+        begin = time.monotonic()
+        found = values(server, options.hosts)
+        if found != options.hosts * servers.SERIES_PER_HOST:
+            raise RuntimeError(f"{found} values are there, of {options.hosts * servers.SERIES_PER_HOST} series")
+        return {"series": found, "sent to the bucket, MiB": sent / 2**20, "ready on an empty disk, s": restored,
+                "CPU of the collector until then, s": cpu, "resident then, MiB": resident / 2**20,
+                "last values of all series after, s": time.monotonic() - begin}  # fmt: skip
     finally:
         server.kill()
 
