@@ -26,7 +26,7 @@ constexpr uint32_t kNoRecordedValue = 1;
 // Of most points with their metric; what is less costs a copy.
 constexpr size_t kLeastBytesOfPoint = 48;
 // A start that is longer ago is not stored: it may be too old for the store.
-constexpr uint64_t kLongestStartNs = uint64_t{3600} * 1'000'000'000;
+constexpr int64_t kLongestStartNs = int64_t{3600} * 1'000'000'000;
 constexpr int kResourceLevel = 2;  // Request, ResourceMetrics.
 // Bytes of a key beside the metric's name and the point's labels, in most cases.
 constexpr size_t kMoreOfKey = 48;
@@ -203,8 +203,7 @@ class Reader {
 
   // When a counter began; 0 if that does not matter.
   int64_t StartOf(const OtlpPoint& point) const {
-    const bool told = counts_ && !stale_ && point.start_ns < point.time_ns &&
-                      point.time_ns - point.start_ns <= kLongestStartNs;
+    const bool told = counts_ && !stale_ && point.start_ns < point.time_ns;
     return told ? static_cast<int64_t>(point.start_ns) : 0;
   }
 
@@ -230,7 +229,7 @@ class Reader {
     }
     const bool reset = adds && memory_.starts.Note(key, start_ns_, &result_.noted.resets);
     result_.write.AddSeriesWithText(std::move(key), metric_, ForeignSeries::Part::kSample);
-    if (reset) result_.write.AddSample(start_ns_, 0);
+    if (reset && time_ns_ - start_ns_ <= kLongestStartNs) result_.write.AddSample(start_ns_, 0);
     result_.write.AddSample(time_ns_, value);
   }
 

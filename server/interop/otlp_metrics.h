@@ -63,8 +63,7 @@ struct OtlpMetrics {
 // `request` has the bytes of an ExportMetricsServiceRequest and is not trusted. The result does not
 // point into it. Time and memory are linear in its size.
 //   INVALID_ARGUMENT (MALFORMED)    the bytes are no such message, or hold text that is not UTF-8,
-//   or
-//                                   a message twice that protobuf would merge, which no sender
+//                                   or a message twice that protobuf would merge, which no sender
 //                                   does.
 //   RESOURCE_EXHAUSTED (TOO_LARGE)  as ForeignWrite::CheckSize().
 absl::StatusOr<OtlpMetrics> ReadOtlpMetrics(absl::string_view request,

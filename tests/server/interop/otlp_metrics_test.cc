@@ -135,6 +135,23 @@ TEST_F(OtlpMetricsTest, ACounterThatBeginsAgainWasZeroThen) {
   EXPECT_EQ(Read().write.samples.size(), 1u) << "it does not say";
 }
 
+// A process that has run for long is known all the same, as after a restart of the collector.
+TEST_F(OtlpMetricsTest, AStartOfLongAgoIsKnownAndIsNotStored) {
+  constexpr uint64_t kHour = 3'600'000'000'000;
+  auto* const histogram = Metric("latency")->mutable_histogram();
+  histogram->set_aggregation_temporality(otlp::AGGREGATION_TEMPORALITY_CUMULATIVE);
+  auto* const point = Point(histogram->mutable_data_points());
+  point->set_count(5);
+  const auto samples_with_start = [&](uint64_t start) {
+    point->set_start_time_unix_nano(start);
+    return Read().write.samples.size();
+  };
+  EXPECT_EQ(samples_with_start(kTime - 5 * kHour), 2u) << "NAME_count, and the bucket of +Inf";
+  EXPECT_EQ(samples_with_start(kTime - 2 * kHour), 2u) << "too old to be stored";
+  EXPECT_EQ(samples_with_start(kTime - kHour), 4u);
+  EXPECT_EQ(samples_with_start(kTime - 5 * kHour), 2u) << "it comes late";
+}
+
 TEST_F(OtlpMetricsTest, WhatDoesNotCountHasNoZeroAtItsStart) {
   auto* const point = Point(Metric("depth")->mutable_sum()->mutable_data_points());
   auto* const gauge = Point(Metric("heat")->mutable_gauge()->mutable_data_points());
