@@ -25,6 +25,8 @@ namespace {
 constexpr uint32_t kNoRecordedValue = 1;
 // Of most points with their metric; what is less costs a copy.
 constexpr size_t kLeastBytesOfPoint = 48;
+// The counter's last value before may be of the very time of its new start, and it is kept.
+constexpr int64_t kZeroAfterNs = 1'000'000;
 // A start that is longer ago is not stored: it may be too old for the store.
 constexpr int64_t kLongestStartNs = int64_t{3600} * 1'000'000'000;
 constexpr int kResourceLevel = 2;  // Request, ResourceMetrics.
@@ -203,7 +205,7 @@ class Reader {
 
   // When a counter began; 0 if that does not matter.
   int64_t StartOf(const OtlpPoint& point) const {
-    const bool told = counts_ && !stale_ && point.start_ns < point.time_ns;
+    const bool told = counts_ && !stale_ && point.start_ns <= point.time_ns;
     return told ? static_cast<int64_t>(point.start_ns) : 0;
   }
 
@@ -229,7 +231,10 @@ class Reader {
     }
     const bool reset = adds && memory_.starts.Note(key, start_ns_, &result_.noted.resets);
     result_.write.AddSeriesWithText(std::move(key), metric_, ForeignSeries::Part::kSample);
-    if (reset && time_ns_ - start_ns_ <= kLongestStartNs) result_.write.AddSample(start_ns_, 0);
+    const int64_t zero_ns = start_ns_ + kZeroAfterNs;
+    if (reset && zero_ns < time_ns_ && time_ns_ - zero_ns <= kLongestStartNs) {
+      result_.write.AddSample(zero_ns, 0);
+    }
     result_.write.AddSample(time_ns_, value);
   }
 

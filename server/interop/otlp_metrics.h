@@ -2,8 +2,8 @@
 // opentelemetry/proto/metrics/v1/metrics.proto).
 //
 //   Gauge, Sum              a series NAME; a monotonic sum is a counter. Deltas are added up.
-//                           A cumulative one whose start time moves on has the value 0 at that
-//                           time, too: it was reset.
+//                           A cumulative one whose start time moves on has the value 0 a
+//                           millisecond after that time, too: it was reset.
 //   Histogram               NAME_bucket with the label le (cumulative), NAME_count, NAME_sum, and
 //   ExponentialHistogram    NAME_min and NAME_max where they are told; exponential ones with
 //                           deltas are rejected

@@ -72,7 +72,7 @@ class PushTest(harness.TestCase):
 
     def test_what_go_pushes(self):
         """The bytes that the package push of client_golang 1.14 sends, in protobuf."""
-        body = (pathlib.Path(__file__).parent / "samples/push_of_go.bin").read_bytes()
+        body = (pathlib.Path(__file__).parents[1] / "server/interop/formats/push_of_go.bin").read_bytes()
         delimited = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
         for packed, headers in ((body, {}), (gzip.compress(body), {"Content-Encoding": "gzip"})):
             self.assertEqual(self.send("PUT", self.GROUP, packed, {"Content-Type": delimited, **headers}), (200, ""))

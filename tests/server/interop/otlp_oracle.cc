@@ -166,7 +166,7 @@ class Reader {
     stale_ = (point.flags() & kNoRecordedValue) != 0;
     start_ns_ = 0;
     const uint64_t start = point.start_time_unix_nano();
-    if (counts_ && !delta_ && !stale_ && start < point.time_unix_nano()) {
+    if (counts_ && !delta_ && !stale_ && start <= point.time_unix_nano()) {
       start_ns_ = static_cast<int64_t>(start);
     }
     own_.clear();
@@ -207,8 +207,9 @@ class Reader {
     }
     const bool reset = adds && memory_.starts.Note(key, start_ns_, &result_.noted.resets);
     result_.write.AddSeriesWithText(std::move(key), metric_, ForeignSeries::Part::kSample);
-    if (reset && time_ns_ - start_ns_ <= 3'600'000'000'000) {
-      result_.write.AddSample(start_ns_, 0);
+    const int64_t zero_ns = start_ns_ + 1'000'000;
+    if (reset && zero_ns < time_ns_ && time_ns_ - zero_ns <= 3'600'000'000'000) {
+      result_.write.AddSample(zero_ns, 0);
     }
     result_.write.AddSample(time_ns_, value);
   }

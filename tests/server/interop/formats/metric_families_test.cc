@@ -65,7 +65,7 @@ std::string Error(const std::string& body) {
 
 // What client_golang 1.14 pushes: a counter, a gauge, a histogram, a summary and an untyped metric.
 TEST(MetricFamiliesTest, ReadsWhatGoPushes) {
-  std::ifstream file(TACHO_SOURCE_DIR "/tests/integration/samples/push_of_go.bin",
+  std::ifstream file(TACHO_SOURCE_DIR "/tests/server/interop/formats/push_of_go.bin",
                      std::ios::binary);
   std::ostringstream body;
   body << file.rdbuf();
