@@ -11,9 +11,6 @@ namespace tacho::server::interop {
 namespace {
 
 constexpr char kOtlpPath[] = "/v1/metrics";
-// What the shapes of metrics may take for each series that is remembered; it is some 400 on
-// average.
-constexpr size_t kShapeBytes = 512;
 
 }  // namespace
 

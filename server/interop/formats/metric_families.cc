@@ -19,7 +19,7 @@ namespace tacho::server::interop {
 namespace {
 
 // MetricType in metrics.proto.
-enum Kind : uint64_t {
+enum class Kind : uint64_t {
   kCounter = 0,
   kGauge = 1,
   kSummary = 2,
@@ -28,17 +28,17 @@ enum Kind : uint64_t {
   kGaugeHistogram = 5
 };
 
-FamilyType TypeOf(uint64_t kind) {
+FamilyType TypeOf(Kind kind) {
   switch (kind) {
-    case kCounter:
+    case Kind::kCounter:
       return FamilyType::kCounter;
-    case kGauge:
+    case Kind::kGauge:
       return FamilyType::kGauge;
-    case kSummary:
+    case Kind::kSummary:
       return FamilyType::kSummary;
-    case kHistogram:
+    case Kind::kHistogram:
       return FamilyType::kHistogram;
-    case kGaugeHistogram:
+    case Kind::kGaugeHistogram:
       return FamilyType::kGaugeHistogram;
     default:
       return FamilyType::kUnknown;
@@ -46,16 +46,16 @@ FamilyType TypeOf(uint64_t kind) {
 }
 
 // The field of Metric that has the value of a kind.
-uint32_t FieldOf(uint64_t kind) {
+uint32_t FieldOf(Kind kind) {
   switch (kind) {
-    case kCounter:
+    case Kind::kCounter:
       return 3;
-    case kGauge:
+    case Kind::kGauge:
       return 2;
-    case kSummary:
+    case Kind::kSummary:
       return 4;
-    case kHistogram:
-    case kGaugeHistogram:
+    case Kind::kHistogram:
+    case Kind::kGaugeHistogram:
       return 7;
     default:
       return 5;
@@ -76,11 +76,11 @@ class FamilyReader {
 
   absl::Status Read(absl::string_view message) {
     ExpositionFamily family;
-    kind_ = kCounter;
+    kind_ = Kind::kCounter;
     std::vector<absl::string_view> metrics;
     WireReader in(message);
     while (in.Next()) {
-      if (in.field() == 3 && in.is_varint()) kind_ = in.number();
+      if (in.field() == 3 && in.is_varint()) kind_ = static_cast<Kind>(in.number());
       if (!in.is_bytes()) continue;
       if (in.field() == 1) family.name = std::string(in.bytes());
       if (in.field() == 2) family.help = std::string(in.bytes());
@@ -131,10 +131,10 @@ class FamilyReader {
     if (in.broken()) return Damaged();
     if (!value.has_value()) return Wrong("has no value of its type");
     switch (kind_) {
-      case kSummary:
+      case Kind::kSummary:
         return ReadSummary(*value);
-      case kHistogram:
-      case kGaugeHistogram:
+      case Kind::kHistogram:
+      case Kind::kGaugeHistogram:
         return ReadHistogram(*value);
       default:
         return ReadNumber(*value);
@@ -236,7 +236,7 @@ class FamilyReader {
     if (!has_infinite) {
       TACHO_RETURN_IF_ERROR(Add("_bucket", count.value(), "le", "+Inf"));
     }
-    const bool may_fall = kind_ == kGaugeHistogram;
+    const bool may_fall = kind_ == Kind::kGaugeHistogram;
     TACHO_RETURN_IF_ERROR(Add(may_fall ? "_gsum" : "_sum", sum));
     return Add(may_fall ? "_gcount" : "_count", count.value());
   }
@@ -258,7 +258,7 @@ class FamilyReader {
   const ExpositionLimits& limits_;
   Exposition& result_;
   // Of the family and the metric at hand.
-  uint64_t kind_ = kCounter;
+  Kind kind_ = Kind::kCounter;
   std::string name_;
   ExpositionSample::Labels labels_;
   std::optional<int64_t> time_ns_;
