@@ -138,7 +138,7 @@ class Upload {
   void Say(absl::string_view text) const;
 
   const UploadOptions options_;
-  std::string address_;  // Of the collector that gets the messages.
+  std::string address_;  // The collector at this address gets the messages.
   uint32_t shards_ = 0;  // As in Hello.
   uint32_t shard_ = 0;
   std::string authorization_;

@@ -5,57 +5,25 @@
 #include <snappy.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/forward/message_bytes.h"
+#include "server/promread/sample_bytes.h"
 #include "storage/codec/bytes.h"
 
 namespace tacho::server::forward {
 namespace {
 
-constexpr size_t kMaxVarintBytes = 10;
-
 // Tags: field number × 8 + wire type.
 constexpr char kSeries1 = 0x0a;    // WriteRequest.timeseries
-constexpr char kSample1 = 0x12;    // TimeSeries.samples; the same in 2.0.
 constexpr char kSymbol2 = 0x22;    // Request.symbols
 constexpr char kSeries2 = 0x2a;    // Request.timeseries
 constexpr char kRefs2 = 0x0a;      // TimeSeries.labels_refs, packed.
 constexpr char kMetadata2 = 0x2a;  // TimeSeries.metadata
-constexpr char kValue = 0x09;      // Sample.value
-constexpr char kTime = 0x10;       // Sample.timestamp
 constexpr char kType = 0x08;       // Metadata.type
 constexpr char kHelp = 0x18;       // Metadata.help_ref
 constexpr char kUnit = 0x20;       // Metadata.unit_ref
-
-constexpr size_t kMaxSampleBytes = 2 + 1 + sizeof(uint64_t) + 1 + kMaxVarintBytes;
-
-// What AppendSample() appends.
-size_t SampleBytes(const WriteSample& sample) {
-  const auto bits = std::bit_width(static_cast<uint64_t>(sample.time) | 1);
-  return kMaxSampleBytes - kMaxVarintBytes + static_cast<size_t>(bits + 6) / 7;
-}
-
-// On the stack, because there is one of it for each sample.
-void AppendSample(const WriteSample& sample, std::string* out) {
-  std::array<char, kMaxSampleBytes> bytes;
-  size_t size = 2;
-  bytes[size++] = kValue;
-  static_assert(std::endian::native == std::endian::little);
-  std::memcpy(&bytes[size], &sample.value, sizeof(sample.value));
-  size += sizeof(sample.value);
-  bytes[size++] = kTime;
-  auto time = static_cast<uint64_t>(sample.time);
-  for (; time >= 0x80; time >>= 7) bytes[size++] = static_cast<char>(time | 0x80);
-  bytes[size++] = static_cast<char>(time);
-  bytes[0] = kSample1;
-  bytes[1] = static_cast<char>(size - 2);  // Below 128.
-  out->append(bytes.data(), size);
-}
 
 // As prompb/io/prometheus/write/v2/types.proto numbers them. A series of a histogram is one of its
 // buckets, of which the receiver wants to know no more than that it only grows.
@@ -185,17 +153,19 @@ std::string WriteBatch::Encode(WriteVersion version) const {
 std::string WriteBatch::Encode1() const {
   size_t size = 0;
   for (const Series& one : series()) {
-    size += one.text->labels_bytes.size() + kMaxVarintBytes + one.samples.size() * kMaxSampleBytes;
+    size += one.text->labels_bytes.size() + storage::kMaxVarintBytes +
+            one.samples.size() * promread::kMaxSampleBytes;
   }
   std::string message;
   message.reserve(size);
   for (const Series& one : series()) {
     size = one.text->labels_bytes.size();
-    for (const WriteSample& sample : one.samples) size += SampleBytes(sample);
+    for (const WriteSample& sample : one.samples) size += promread::SampleBytes(sample.time);
     message.push_back(kSeries1);
     storage::PutVarint(size, &message);
     message += one.text->labels_bytes;
-    for (const WriteSample& sample : one.samples) AppendSample(sample, &message);
+    for (const WriteSample& sample : one.samples)
+      promread::AppendSample(sample.time, sample.value, &message);
   }
   return message;
 }
@@ -211,7 +181,8 @@ std::string WriteBatch::Encode2() const {
     refs.clear();
     labels.Append(series.text->labels, &refs);
     AppendMessage(kRefs2, refs, &body);
-    for (const WriteSample& sample : series.samples) AppendSample(sample, &body);
+    for (const WriteSample& sample : series.samples)
+      promread::AppendSample(sample.time, sample.value, &body);
     refs.clear();
     refs.push_back(kType);
     storage::PutVarint(TypeNumber(series.text->type), &refs);

@@ -61,13 +61,14 @@ class Reader {
     }
     if (in.broken()) return Damaged();
     known_ = memory_.shapes.Find(resource);
-    if (known_ == nullptr) {
+    // The message of a known resource was valid when it came first. What comes once is not learned.
+    const bool learns = known_ != nullptr;
+    if (!learns) {
       if (!ReadResource(resource)) return Damaged();
       memory_.shapes.Remember(resource);
-      for (const absl::string_view scope : scopes_) TACHO_RETURN_IF_ERROR(ReadScope(scope));
-      return absl::OkStatus();
+      known_ = std::make_shared<OtlpResourceShapes>();
     }
-    TACHO_RETURN_IF_ERROR(ReadKnown(resource));
+    TACHO_RETURN_IF_ERROR(ReadScopes(resource, learns));
     for (const OtlpShape& shape : learned_) memory_.shapes.Add(resource, known_.get(), shape);
     learned_.clear();
     result_.write.kept.push_back(std::move(known_));
@@ -82,9 +83,9 @@ class Reader {
  private:
   using Label = std::pair<std::string, std::string>;
 
-  // The scopes of a resource whose message is known, and therefore valid.
-  absl::Status ReadKnown(absl::string_view resource) {
-    bool has_labels = false;
+  // `learns`: the resource is known, and its labels are read only if they are needed.
+  absl::Status ReadScopes(absl::string_view resource, bool learns) {
+    bool has_labels = !learns;
     size_t next = 0;
     absl::ReaderMutexLock lock(&known_->mutex);
     for (const absl::string_view scope : scopes_) {
@@ -95,7 +96,7 @@ class Reader {
           if (!std::exchange(has_labels, true)) ReadResource(resource);
           const size_t first = result_.write.series.size();
           if (!ReadMetric(in.bytes())) return Damaged();
-          Learn(in.bytes(), first);
+          if (learns) Learn(in.bytes(), first);
         }
         TACHO_RETURN_IF_ERROR(result_.write.CheckSize());
       }
@@ -122,16 +123,6 @@ class Reader {
       if (wanted) AddAttribute(attribute, &resource_);
     }
     return !in.broken();
-  }
-
-  absl::Status ReadScope(absl::string_view message) {
-    WireReader in(message);
-    while (in.Next()) {
-      if (in.field() != 2 || !in.is_bytes()) continue;
-      if (!ReadMetric(in.bytes())) return Damaged();
-      TACHO_RETURN_IF_ERROR(result_.write.CheckSize());
-    }
-    return in.broken() ? Damaged() : absl::OkStatus();
   }
 
   bool ReadMetric(absl::string_view message) {
@@ -323,7 +314,7 @@ class Reader {
   const std::vector<std::string>& wanted_;
   OtlpMemory& memory_;
   OtlpMetrics result_;
-  std::shared_ptr<OtlpResourceShapes> known_;  // Of the resource; null: it is new.
+  std::shared_ptr<OtlpResourceShapes> known_;  // Of the resource; empty if it is new.
   std::vector<OtlpShape> learned_;             // Its new ones.
   storage::Labels resource_;                   // Its labels.
   std::vector<absl::string_view> scopes_;      // Of the resource.

@@ -2,8 +2,6 @@
 // for each sample would take three times the memory of its bytes.
 #include "server/promread/read_answer.h"
 
-#include <array>
-#include <bit>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -14,6 +12,7 @@
 #include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
 #include "server/promread/read_time.h"
+#include "server/promread/sample_bytes.h"
 #include "server/promread/snappy_message.h"
 #include "server/promread/step_series.h"
 #include "server/promread/xor_chunk.h"
@@ -26,30 +25,6 @@ namespace {
 // Tags of fields (https://protobuf.dev/programming-guides/encoding/): number << 3 | wire type.
 constexpr char kResultsTag = 0x0A;     // ReadResponse.results, bytes.
 constexpr char kTimeseriesTag = 0x0A;  // QueryResult.timeseries, bytes.
-constexpr char kSamplesTag = 0x12;     // TimeSeries.samples, bytes.
-constexpr char kValueTag = 0x09;       // Sample.value, 64 bits.
-constexpr size_t kMaxVarintBytes = 10;
-constexpr char kTimestampTag = 0x10;  // Sample.timestamp, a varint.
-
-size_t VarintBytes(uint64_t value) {
-  return static_cast<size_t>(std::bit_width(value | 1) + 6) / 7;
-}
-
-// Put together on the stack: an answer has millions of them.
-void AppendSample(const LastOfEachMs::Sample& sample, std::string* to) {
-  std::array<char, 2 + 1 + sizeof(uint64_t) + 1 + kMaxVarintBytes> bytes;
-  size_t size = 0;
-  auto time = static_cast<uint64_t>(sample.time_ms);
-  bytes[size++] = kSamplesTag;
-  bytes[size++] = static_cast<char>(1 + sizeof(uint64_t) + 1 + VarintBytes(time));  // Below 128.
-  bytes[size++] = kValueTag;
-  auto bits = std::bit_cast<uint64_t>(sample.value);
-  for (size_t i = 0; i < sizeof(bits); ++i, bits >>= 8) bytes[size++] = static_cast<char>(bits);
-  bytes[size++] = kTimestampTag;
-  for (; time >= 0x80; time >>= 7) bytes[size++] = static_cast<char>(time | 0x80);
-  bytes[size++] = static_cast<char>(time);
-  to->append(bytes.data(), size);
-}
 
 template <typename Message>
 void AddLabels(const LabelList& labels, Message* message) {
@@ -155,7 +130,7 @@ class SamplesAnswer {
         series_ = head.SerializeAsString();
       }
       const size_t before = series_.size();
-      AppendSample(sample, &series_);
+      AppendSample(sample.time_ms, sample.value, &series_);
       if (series_.size() / kStep != before / kStep) TACHO_RETURN_IF_ERROR(Hold(kStep));
       return count_->Add(1);
     };

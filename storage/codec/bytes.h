@@ -7,6 +7,7 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -23,6 +24,12 @@ inline void PutVarint(uint64_t value, std::string* out) {
     value >>= 7;
   }
   out->push_back(static_cast<char>(value));
+}
+
+inline constexpr size_t kMaxVarintBytes = 10;
+
+inline size_t VarintBytes(uint64_t value) {
+  return (static_cast<size_t>(std::bit_width(value | 1)) + 6) / 7;
 }
 
 inline void PutBe32(uint32_t value, std::string* out) {

@@ -1,7 +1,7 @@
 // Collectives of steps, by clocks that the test moves.
 #include <stdexcept>
 
-#include "tests/client/ring/ring_test_support.h"
+#include "tests/client/step_fixture.h"
 
 namespace tacho::client {
 namespace {
@@ -9,38 +9,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-int64_t monotonic_ns = 0;
-
-class RecorderCollectiveTest : public testing::Test {
- protected:
-  RecorderCollectiveTest() {
-    monotonic_ns = 5'000'000'000;
-    RecorderOptions options = SmallRing(directory_);
-    options.now_monotonic_ns = [] { return monotonic_ns; };
-    recorder_ = Recorder::Open(options);
-  }
-
-  static void Pass(int64_t milliseconds) { monotonic_ns += milliseconds * 1'000'000; }
-
-  Everything Read() {
-    reader_ = OpenReader(recorder_.path());
-    return ReadAll(reader_.get());
-  }
-
-  // NaN if it has none there.
-  double Value(const Row& row, const std::string& metric) {
-    for (size_t i = 0; i < row.bits.size(); ++i) {
-      if (reader_->metrics()[i].name != metric) continue;
-      return std::bit_cast<double>(row.bits[i]);
-    }
-    return std::numeric_limits<double>::quiet_NaN();
-  }
-  bool Has(const Row& row, const std::string& metric) { return !std::isnan(Value(row, metric)); }
-
-  TestDirectory directory_;
-  Recorder recorder_;
-  std::unique_ptr<RingReader> reader_;
-};
+class RecorderCollectiveTest : public StepFixture {};
 
 TEST_F(RecorderCollectiveTest, TheRowHasItsTimeAndBytes) {
   {

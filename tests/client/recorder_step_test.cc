@@ -3,47 +3,14 @@
 
 #include <stdexcept>
 
-#include "tests/client/ring/ring_test_support.h"
+#include "tests/client/step_fixture.h"
 
 namespace tacho::client {
 namespace {
 
 using ::testing::SizeIs;
 
-constexpr int64_t kMillisecond = 1'000'000;
-
-int64_t monotonic_ns = 0;
-
-class RecorderStepTest : public testing::Test {
- protected:
-  RecorderStepTest() {
-    monotonic_ns = 5'000'000'000;
-    RecorderOptions options = SmallRing(directory_);
-    options.now_monotonic_ns = [] { return monotonic_ns; };
-    recorder_ = Recorder::Open(options);
-  }
-
-  static void Pass(int64_t milliseconds) { monotonic_ns += milliseconds * kMillisecond; }
-
-  Everything Read() {
-    reader_ = OpenReader(recorder_.path());
-    return ReadAll(reader_.get());
-  }
-
-  // NaN if it has none there.
-  double Value(const Row& row, const std::string& metric) {
-    for (size_t i = 0; i < row.bits.size(); ++i) {
-      if (reader_->metrics()[i].name != metric) continue;
-      return std::bit_cast<double>(row.bits[i]);
-    }
-    return std::numeric_limits<double>::quiet_NaN();
-  }
-  bool Has(const Row& row, const std::string& metric) { return !std::isnan(Value(row, metric)); }
-
-  TestDirectory directory_;
-  Recorder recorder_;
-  std::unique_ptr<RingReader> reader_;
-};
+class RecorderStepTest : public StepFixture {};
 
 TEST_F(RecorderStepTest, AStepIsARowWithItsPhases) {
   {

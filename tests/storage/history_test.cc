@@ -67,26 +67,6 @@ class HistoryTest : public StoreFixture {
     }
   }
 
-  // Everything a reader may see, bit for bit.
-  std::string Everything() {
-    std::string all;
-    for (const char* metric : {"loss", "rate"}) {
-      const auto series = store_->FindSeries({.job = "job", .metrics = {metric}}, 100);
-      EXPECT_TRUE(series.ok());
-      for (const SeriesPtr& one : *series) {
-        const SampleBlock block = ReadAll(one);
-        const auto append = [&](const auto& column) {
-          all.append(reinterpret_cast<const char*>(column.data()),
-                     column.size() * sizeof(column[0]));
-        };
-        append(block.times);
-        append(block.steps);
-        append(block.attempts);
-        append(block.values);
-      }
-    }
-    return all;
-  }
   absl::Status ReadStatus() {
     const auto reader = store_->Read(Find("job", "loss"), {});
     Chunk chunk;

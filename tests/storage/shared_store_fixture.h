@@ -108,26 +108,6 @@ class SharedStoreFixture : public StoreFixture {
   }
   uint64_t Acknowledged() { return store_->DurableSequences("agent", 1).watermark(); }
 
-  // Everything a reader may see, bit for bit.
-  std::string Everything() {
-    std::string all;
-    for (const char* metric : {"loss", "rate"}) {
-      const auto series = store_->FindSeries({.job = "job", .metrics = {metric}}, 100);
-      EXPECT_TRUE(series.ok());
-      for (const SeriesPtr& one : *series) {
-        const SampleBlock block = ReadAll(one);
-        const auto append = [&](const auto& column) {
-          all.append(reinterpret_cast<const char*>(column.data()),
-                     column.size() * sizeof(column[0]));
-        };
-        append(block.times);
-        append(block.steps);
-        append(block.attempts);
-        append(block.values);
-      }
-    }
-    return all;
-  }
   size_t Samples() {
     size_t count = 0;
     const auto series = store_->FindSeries({.job = "job", .metrics = {"loss"}}, 100);

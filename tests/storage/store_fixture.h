@@ -93,6 +93,27 @@ class StoreFixture : public testing::Test {
     }
   }
 
+  // Everything a reader may see of the metrics "loss" and "rate" of "job", bit for bit.
+  std::string Everything() {
+    std::string all;
+    for (const char* metric : {"loss", "rate"}) {
+      const auto series = store_->FindSeries({.job = "job", .metrics = {metric}}, 100);
+      EXPECT_TRUE(series.ok());
+      for (const SeriesPtr& one : *series) {
+        const SampleBlock block = ReadAll(one);
+        const auto append = [&](const auto& column) {
+          all.append(reinterpret_cast<const char*>(column.data()),
+                     column.size() * sizeof(column[0]));
+        };
+        append(block.times);
+        append(block.steps);
+        append(block.attempts);
+        append(block.values);
+      }
+    }
+    return all;
+  }
+
   std::unique_ptr<rocksdb::Env> env_;
   absl::Time now_ = absl::FromUnixSeconds(1'700'000'000);
   StoreOptions options_;

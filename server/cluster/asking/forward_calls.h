@@ -1,10 +1,10 @@
 // Calls that this collector makes of other members of its cluster, for callers who asked it about
 // jobs that they keep. docs/cluster.md has the whole picture.
 //
-// What is passed on: the request, the caller's token and deadline, and its cancellation; back come
-// the messages and the status with its details. Such a call has the metadata kForwardedMetadata,
-// and its receiver answers from what it keeps itself. So a call is passed on once at most, even if
-// two members have different lists of members.
+// A call is passed on with its request, the caller's token and deadline, and its cancellation. The
+// messages and the status with its details come back. Such a call has the metadata
+// kForwardedMetadata, and its receiver answers from what it keeps itself. So a call is passed on
+// once at most, even if two members have different lists of members.
 #pragma once
 
 #include <atomic>

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/errors/error_table.h"
 #include "server/interop/formats/wire_reader.h"
+#include "storage/codec/bytes.h"
 
 namespace tacho::server::interop {
 namespace {
@@ -13,21 +14,9 @@ namespace {
 constexpr char kLabelTag = 0x0a;  // Field 1 of TimeSeries, and of Label: its name.
 constexpr char kValueTag = 0x12;  // Field 2 of Label.
 
-void AppendVarint(uint64_t value, std::string* out) {
-  for (; value >= 0x80; value >>= 7) out->push_back(static_cast<char>(value | 0x80));
-  out->push_back(static_cast<char>(value));
-}
-
-size_t VarintBytes(uint64_t value) {
-  size_t bytes = 1;
-  for (; value >= 0x80; value >>= 7) ++bytes;
-  return bytes;
-}
-
 void AppendText(char tag, absl::string_view text, std::string* out) {
   out->push_back(tag);
-  AppendVarint(text.size(), out);
-  out->append(text.data(), text.size());
+  storage::PutString(text, out);
 }
 
 }  // namespace
@@ -42,8 +31,9 @@ absl::Status ForeignWrite::CheckSize() const {
 
 void AppendLabel(absl::string_view name, absl::string_view value, std::string* key) {
   key->push_back(kLabelTag);
-  AppendVarint(
-      2 + VarintBytes(name.size()) + name.size() + VarintBytes(value.size()) + value.size(), key);
+  const size_t texts = name.size() + value.size();
+  storage::PutVarint(
+      2 + storage::VarintBytes(name.size()) + storage::VarintBytes(value.size()) + texts, key);
   AppendText(kLabelTag, name, key);
   AppendText(kValueTag, value, key);
 }

@@ -17,6 +17,7 @@
 #include "interop/otlp_metrics_service.grpc.pb.h"
 #include "proto/base/timed_wait.h"
 #include "server/forward/receiver.h"
+#include "tests/server/forward/eager_receiver.h"
 #include "tests/server/memory_store.h"
 #include "tests/support/certificates.h"
 
@@ -102,23 +103,10 @@ grpc::Status LaterStatus(grpc::StatusCode code, absl::Duration delay) {
 class OtlpSenderTest : public ::testing::Test {
  protected:
   OtlpSenderTest() {
-    options_.config.set_name("otel");
+    options_ = EagerReceiver("otel", store_.get(), &registry_);
     options_.config.set_protocol("otlp");
     options_.config.set_compression("gzip");
-    options_.config.set_connections(1);
-    options_.config.set_max_samples(4);
     options_.config.set_timeout(absl::ToInt64Nanoseconds(absl::Seconds(30)));
-    options_.config.set_max_backoff(absl::ToInt64Nanoseconds(absl::Milliseconds(20)));
-    options_.config.set_start_at("oldest");
-    options_.config.set_series(true);
-    options_.key = "forward[0]";
-    options_.store = store_.get();
-    options_.registry = &registry_;
-    options_.now = absl::Now;
-    options_.version = "1.2.3";
-    options_.poll = absl::Milliseconds(5);
-    options_.first_pause = absl::Milliseconds(1);
-    options_.ends_every = absl::InfiniteDuration();
     Serve("127.0.0.1:0", grpc::InsecureServerCredentials());
     options_.config.set_url(absl::StrCat("http://127.0.0.1:", port_));
   }

@@ -13,6 +13,7 @@
 #include "server/interop/formats/foreign_write.h"
 #include "server/interop/formats/packed_body.h"
 #include "server/interop/formats/prometheus_write.h"
+#include "tests/server/forward/eager_receiver.h"
 #include "tests/server/memory_store.h"
 #include "tests/support/canned_http_server.h"
 
@@ -35,23 +36,10 @@ std::string Written(int samples) {
 class ReceiverTest : public ::testing::Test {
  protected:
   ReceiverTest() {
-    options_.config.set_name("vm");
+    options_ = EagerReceiver("vm", store_.get(), &registry_);
     options_.config.set_url(absl::StrCat("http://", server_.authority(), "/api/v1/write"));
     options_.config.set_protocol("auto");
-    options_.config.set_connections(1);
-    options_.config.set_max_samples(4);
     options_.config.set_timeout(absl::ToInt64Nanoseconds(absl::Seconds(10)));
-    options_.config.set_max_backoff(absl::ToInt64Nanoseconds(absl::Milliseconds(20)));
-    options_.config.set_start_at("oldest");
-    options_.config.set_series(true);
-    options_.key = "forward[0]";
-    options_.store = store_.get();
-    options_.registry = &registry_;
-    options_.now = absl::Now;
-    options_.version = "1";
-    options_.poll = absl::Milliseconds(5);
-    options_.first_pause = absl::Milliseconds(1);
-    options_.ends_every = absl::InfiniteDuration();
     server_.AnswerEach([this](const std::string& request) { return Take(request); });
   }
 
