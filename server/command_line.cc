@@ -52,9 +52,10 @@ Usage: tacho-collector [--config FILE] [options]
                     collector uses it. With --days N, bring closed days only of the
                     last N days; 0 brings none.
   --explain-mapping FILE
-                    Read a captured remote write request from FILE, show which job,
-                    task, host and metric each of its series would become under
-                    interop.mapping, and exit. Stores nothing.
+                    Read a captured request from FILE, of remote write or of
+                    OpenTelemetry metrics in protobuf, show which job, task, host and
+                    metric each of its series would become under interop.mapping, and
+                    exit. Stores nothing.
   --make-token      Print a new token and exit. The token goes to standard output
                     and is shown only this once; its entry for auth.tokens_file
                     goes to standard error.

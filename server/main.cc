@@ -39,7 +39,7 @@
 #include "server/edge/listener.h"
 #include "server/history/bucket_modes.h"
 #include "server/history/history_bucket.h"
-#include "server/interop/formats/explain.h"
+#include "server/interop/explain.h"
 #include "server/interop/formats/label_mapping.h"
 #include "server/process/grpc_transport.h"
 #include "server/process/heap_trimmer.h"

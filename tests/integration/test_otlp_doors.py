@@ -3,6 +3,7 @@ import gzip
 import hashlib
 import json
 import os
+import subprocess
 import time
 
 import harness
@@ -83,6 +84,23 @@ class OpenTelemetryTest(harness.TestCase):
 
     def post(self, request, token, path="/v1/metrics"):
         return post(self.collector, path, request, token and {"Authorization": f"Bearer {token}"})[0]
+
+    def test_a_captured_request_is_explained(self):
+        from interop import otlp_metrics_service_pb2
+        from google.protobuf import json_format
+
+        message = json_format.ParseDict(
+            self.request("vision", [0.5]), otlp_metrics_service_pb2.ExportMetricsServiceRequest()
+        ).SerializeToString()
+        path = os.path.join(self.directory, "request.bin")
+        for body in (message, gzip.compress(message)):
+            with open(path, "wb") as file:
+                file.write(body)
+            asked = subprocess.run([os.environ["TACHO_COLLECTOR"], "--explain-mapping", path],
+                                   capture_output=True, text=True, timeout=30)  # fmt: skip
+            self.assertEqual(asked.returncode, 0, asked.stderr)
+            self.assertIn("job vision, host ", asked.stdout)
+            self.assertIn("train.loss", asked.stdout)
 
     def test_both_ways_store_the_same_for_those_who_may_write(self):
         writer, reader = "token-of-writer-0123456789", "token-of-reader-0123456789"

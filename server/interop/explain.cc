@@ -1,4 +1,7 @@
-#include "server/interop/formats/explain.h"
+#include "server/interop/explain.h"
+
+#include <string>
+#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -6,20 +9,30 @@
 #include "server/interop/formats/label_mapping.h"
 #include "server/interop/formats/packed_body.h"
 #include "server/interop/formats/prometheus_write.h"
+#include "server/interop/otlp_metrics.h"
 #include "server/limits/limit_text.h"
 
 namespace tacho::server::interop {
 namespace {
 
-// A request of 1.0 has its series in field 1, which 2.0 reserves, and one of 2.0 in field 5.
-absl::StatusOr<ForeignWrite> Read(absl::string_view message) {
+// A request of OpenTelemetry has its resources in field 1. One of remote write is none: the bytes
+// of its labels' names are no messages. A request of 1.0 has its series in field 1, which 2.0
+// reserves, and one of 2.0 in field 5.
+absl::StatusOr<ForeignWrite> Read(const config::v1::Interop& config, absl::string_view message) {
+  OtlpMemory memory(config.max_series());
+  auto otlp = ReadOtlpMetrics(
+      message, {config.otlp_resource_attributes().begin(), config.otlp_resource_attributes().end()},
+      &memory);
+  if (otlp.ok() && !otlp->write.series.empty()) return std::move(otlp->write);
   auto first = ReadWriteRequest1(message);
   if (first.ok() && (!first->series.empty() || !first->metrics.empty())) return first;
   auto second = ReadWriteRequest2(message);
   if (second.ok() && !second->series.empty()) return second;
-  if (!first.ok()) return first.status();
-  if (!second.ok()) return second.status();
-  return absl::InvalidArgumentError("it is no remote write request, or one without series");
+  std::string why = "it has no series";
+  if (!second.ok()) why = absl::StrCat("as remote write 2.0: ", second.status().message());
+  if (!first.ok()) why = absl::StrCat("as remote write 1.0: ", first.status().message());
+  return absl::InvalidArgumentError(absl::StrCat(
+      "it is no request of remote write or of OpenTelemetry metrics in protobuf; ", why));
 }
 
 std::string Text(absl::string_view metric, const storage::Labels& labels) {
@@ -46,9 +59,10 @@ std::string Paragraph(const storage::Labels& sent, const absl::StatusOr<MappedSe
 absl::StatusOr<std::string> ExplainMapping(const config::v1::Interop& config,
                                            absl::string_view request) {
   TACHO_ASSIGN_OR_RETURN(const auto mapping, LabelMapping::Create(config));
-  const auto unpacked = UnpackSnappy(request, config.max_request_bytes());
+  auto unpacked = UnpackSnappy(request, config.max_request_bytes());
+  if (!unpacked.ok()) unpacked = UnpackGzip(request, config.max_request_bytes());
   TACHO_ASSIGN_OR_RETURN(const ForeignWrite write,
-                         Read(unpacked.ok() ? absl::string_view(*unpacked) : request));
+                         Read(config, unpacked.ok() ? absl::string_view(*unpacked) : request));
   std::string text;
   absl::flat_hash_set<absl::string_view> shown;
   for (const ForeignSeries& series : write.series) {

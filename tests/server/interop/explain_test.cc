@@ -1,9 +1,10 @@
-#include "server/interop/formats/explain.h"
+#include "server/interop/explain.h"
 
 #include <snappy.h>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "interop/otlp_metrics_service.pb.h"
 #include "interop/prometheus_remote.pb.h"
 #include "interop/prometheus_write_v2.pb.h"
 
@@ -15,6 +16,9 @@ using testing::HasSubstr;
 config::v1::Interop Config() {
   config::v1::Interop config;
   config.set_max_request_bytes(1 << 20);
+  config.set_max_series(1000);
+  config.add_otlp_resource_attributes("service.name");
+  config.add_otlp_resource_attributes("host.name");
   return config;
 }
 
@@ -60,9 +64,31 @@ TEST(ExplainMappingTest, PackedRequestsAndTheOtherVersionAreUnderstood) {
               HasSubstr("job unknown, host unknown"));
 }
 
+TEST(ExplainMappingTest, RequestsOfOpenTelemetryAreUnderstood) {
+  opentelemetry::proto::collector::metrics::v1::ExportMetricsServiceRequest request;
+  auto* const resource = request.add_resource_metrics();
+  for (const auto& [name, value] :
+       {std::pair("service.name", "vision"), {"host.name", "h7"}, {"process.pid", "9"}}) {
+    auto* const attribute = resource->mutable_resource()->add_attributes();
+    attribute->set_key(name);
+    attribute->mutable_value()->set_string_value(value);
+  }
+  auto* const metric = resource->add_scope_metrics()->add_metrics();
+  metric->set_name("train.loss");
+  auto* const point = metric->mutable_gauge()->add_data_points();
+  point->set_time_unix_nano(1);
+  point->set_as_double(1);
+  const auto text = ExplainMapping(Config(), request.SerializeAsString());
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr("job vision, host h7"));
+  EXPECT_THAT(*text, HasSubstr("\n  train.loss"));
+}
+
 TEST(ExplainMappingTest, WhatIsNoRequestIsRefused) {
-  for (const char* text : {"", "no request"}) {
-    EXPECT_TRUE(absl::IsInvalidArgument(ExplainMapping(Config(), text).status())) << text;
+  for (const char* text : {"", "no request", "\x1f\x8b"}) {
+    const auto refused = ExplainMapping(Config(), text);
+    EXPECT_TRUE(absl::IsInvalidArgument(refused.status())) << text;
+    EXPECT_THAT(refused.status().message(), HasSubstr("no request of remote write or of Open"));
   }
 }
 

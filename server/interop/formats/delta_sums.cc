@@ -1,4 +1,4 @@
-#include "server/interop/delta_sums.h"
+#include "server/interop/formats/delta_sums.h"
 
 #include <algorithm>
 #include <utility>
