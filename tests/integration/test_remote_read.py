@@ -1,55 +1,24 @@
 """Prometheus reads the collector's history: its PromQL over our samples, and the bytes it gets."""
 import concurrent.futures
-import hashlib
-import http.client
 import json
 import math
 import os
 import re
-import subprocess
 import time
 import urllib.parse
 
 import harness
 import client
-from client import bits, double
+from client import double
+from remote_read_case import COUNTER, RemoteReadCase, TokensCase, read_varint
 from snappy_literals import packed
 
 from interop import prometheus_read_pb2 as read_pb2
 
-COUNTER = 2  # Of tacho.v1.MetricType.
 EXAMPLE = os.path.join(
     os.path.dirname(os.path.abspath(__file__)), "../../deploy/prometheus/remote_read.yml"
 )
 EQ, NEQ, RE, NRE = range(4)
-
-
-def unpacked(body):
-    size, at = read_varint(body, 0)
-    out = bytearray()
-    while at < len(body):
-        tag = body[at]
-        at += 1
-        if tag & 3 == 0:
-            length = tag >> 2
-            if length >= 60:
-                more = length - 59
-                length = int.from_bytes(body[at : at + more], "little")
-                at += more
-            out += body[at : at + length + 1]
-            at += length + 1
-            continue
-        if tag & 3 == 1:
-            length, offset = (tag >> 2 & 7) + 4, (tag >> 5) << 8 | body[at]
-            at += 1
-        else:
-            length, bytes_ = (tag >> 2) + 1, 2 if tag & 3 == 2 else 4
-            offset = int.from_bytes(body[at : at + bytes_], "little")
-            at += bytes_
-        for _ in range(length):
-            out.append(out[-offset])
-    assert len(out) == size
-    return bytes(out)
 
 
 def crc32c(data):
@@ -59,16 +28,6 @@ def crc32c(data):
         for _ in range(8):
             crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
     return crc ^ 0xFFFFFFFF
-
-
-def read_varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 127) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 128:
-            return value, at
 
 
 def frames(body):
@@ -129,52 +88,6 @@ def xor_samples(data):
         samples.append((at, pattern))
     assert left < 8
     return samples
-
-
-class RemoteReadCase(harness.TestCase):
-    config = ""
-
-    def setUp(self):
-        super().setUp()
-        self.collector = self.started(harness.Collector(self.directory, self.config))
-
-    def post(self, body, headers=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.collector.http, timeout=60)
-        connection.request(
-            "POST", "/api/v1/read", body,
-            {"Content-Encoding": "snappy", "Content-Type": "application/x-protobuf",
-             "X-Prometheus-Remote-Read-Version": "0.1.0", **(headers or {})})  # fmt: skip
-        answer = connection.getresponse()
-        text = answer.read()
-        connection.close()
-        return answer.status, text
-
-    def read(self, *matchers, begin_ms=0, end_ms=1 << 60, headers=None):
-        """{sorted labels: [(ms, bits)]} of one query."""
-        request = read_pb2.ReadRequest()
-        query = request.queries.add(start_timestamp_ms=begin_ms, end_timestamp_ms=end_ms)
-        for kind, name, value in matchers:
-            query.matchers.add(type=kind, name=name.encode(), value=value.encode())
-        status, body = self.post(packed(request.SerializeToString()), headers)
-        self.assertEqual(status, 200, body)
-        response = read_pb2.ReadResponse.FromString(unpacked(body))
-        self.assertEqual(len(response.results), 1)
-        return {
-            tuple((label.name, label.value) for label in series.labels): [
-                (sample.timestamp, bits(sample.value)) for sample in series.samples
-            ]
-            for series in response.results[0].timeseries
-        }
-
-    def feed(self, job, task, attempt, metrics, times, rows, steps, agent=None, token=None):
-        stream = client.Stream(
-            self.collector.address, agent or f"{job}-{task}-{attempt}", 1, 1, token=token
-        )
-        stream.send(client.layout(1, job, f"host-{task}", metrics, task, attempt, True))
-        flat = [value for row in rows for value in row]
-        stream.send(client.batch(1, 1, times, flat, steps))
-        self.assertTrue(stream.wait_durable(1), stream.error)
-        stream.close()
 
 
 class PrometheusReadsTest(RemoteReadCase):
@@ -450,29 +363,6 @@ class PrometheusReadsTest(RemoteReadCase):
         self.assertEqual(list(series), sorted(series), "in the order of their labels")
 
 
-class TokensCase(RemoteReadCase):
-    """With a token for all jobs, and one that reads "vision" and what begins so."""
-
-    @property
-    def config(self):
-        tokens = os.path.join(self.directory, "tokens.yaml")
-        with open(tokens, "w") as file:
-            file.write("tokens:\n")
-            for name, roles, jobs in (("all", "read, write", ".*"), ("some", "read", "vision.*"),
-                                      ("writer", "write", ".*")):  # fmt: skip
-                digest = hashlib.sha256(self.token(name).encode()).hexdigest()
-                file.write(f"  - {{name: {name}, sha256: {digest}, roles: [{roles}], jobs: '{jobs}'}}\n")
-        os.chmod(tokens, 0o600)
-        return f"auth: {{tokens_file: {tokens}, allow_plaintext: true}}\n"
-
-    @staticmethod
-    def token(name):
-        return f"token-of-{name}-0123456789"
-
-    def bearer(self, name):
-        return {"Authorization": f"Bearer {self.token(name)}"}
-
-
 class ReadersTest(TokensCase):
     """Who may read what, and what no honest reader sends."""
 
@@ -517,173 +407,6 @@ class ReadersTest(TokensCase):
                 body[self.random.randrange(len(body))] = self.random.randrange(256)
             self.assertIn(self.post(bytes(body), reader)[0], (200, 400, 413))
         self.assertEqual(harness.http_get(self.collector.url("/readyz"))[0], 200)
-
-
-class ExploreCase:
-    """Calls of the HTTP API about names."""
-
-    def call(self, path, parameters=(), form=False, headers=None):
-        """(status, the answer), of a list of pairs."""
-        text = urllib.parse.urlencode(list(parameters))
-        connection = http.client.HTTPConnection("127.0.0.1", self.collector.http, timeout=60)
-        if form:
-            connection.request(
-                "POST", f"/api/v1/{path}", text,
-                {"Content-Type": "application/x-www-form-urlencoded", **(headers or {})})  # fmt: skip
-        else:
-            connection.request("GET", f"/api/v1/{path}?{text}", headers=headers or {})
-        answer = connection.getresponse()
-        body = json.loads(answer.read())
-        self.assertEqual(answer.getheader("Content-Type"), "application/json")
-        connection.close()
-        return answer.status, body
-
-    def data(self, path, *parameters, **options):
-        status, body = self.call(path, parameters, **options)
-        self.assertEqual((status, body["status"]), (200, "success"), body)
-        self.assertNotIn("warnings", body)
-        return body["data"]
-
-
-class ExploreTest(ExploreCase, RemoteReadCase):
-    """Names that the API lists are those of the query service's series."""
-
-    METRICS = [
-        ("loss", "nats"), ("examples_total", "1", COUNTER, {}), ("train.odd", "1"),
-        ("chip_power", "W", 1, {"chip": "0"}), ("chip_power", "W", 1, {"chip": "1", "attempt": 'a"b'}),
-    ]  # fmt: skip
-
-    def setUp(self):
-        super().setUp()
-        self.now_s = int(time.time())
-        for job, age_s in (("vision-a", 0), ("vision-b", 86_400)):
-            for task in range(3):
-                at = (self.now_s - age_s) * 10**9
-                self.feed(job, task, 0, self.METRICS, [at], [(0.5, 1, 2, 3, 4)], [1])
-        query = client.Query(self.collector.address)
-        self.stored = []
-        for job in ("vision-a", "vision-b"):
-            for info, _ in query.series(job):
-                labels = {label.name: label.value for label in info.labels}
-                if "attempt" in labels:
-                    labels["exported_attempt"] = labels["attempt"]
-                labels |= {"__name__": info.metric.name, "job": job, "task": str(info.task),
-                           "host": info.host, "attempt": "0"}  # fmt: skip
-                if info.metric.name == "train.odd":
-                    labels |= {"__name__": "train_odd", "metric": "train.odd"}
-                self.stored.append(labels)
-        query.close()
-        self.assertEqual(len(self.stored), 2 * 3 * 5)
-
-    @staticmethod
-    def ordered(series):
-        return sorted(series, key=lambda labels: sorted(labels.items()))
-
-    def test_names_are_those_of_the_query_service(self):
-        names = sorted({name for labels in self.stored for name in labels})
-        everything = ("match[]", '{__name__!=""}')
-        for form in (False, True):
-            self.assertEqual(self.data("labels", form=form), names)
-            self.assertEqual(self.data("labels", everything, form=form), names)
-            self.assertEqual(self.data("series", everything, form=form), self.ordered(self.stored))
-            for name in names:
-                values = sorted({labels[name] for labels in self.stored if name in labels})
-                more = ["tacho_step"] if name == "__name__" else []  # Which no other selector gets.
-                self.assertEqual(self.data(f"label/{name}/values", form=form), sorted(values + more))
-                self.assertEqual(
-                    self.data(f"label/{name}/values", ("match[]", '{job=~"vision.*"}')), values
-                )
-        wanted = [one for one in self.stored if one["__name__"] == "chip_power"
-                  and one["task"] in "02" and one.get("exported_attempt") == 'a"b']  # fmt: skip
-        selector = r'chip_power{task=~"0|2",exported_attempt="a\"b"}'
-        self.assertEqual(self.data("series", ("match[]", selector)), self.ordered(wanted))
-        self.assertEqual(self.data("labels", ("match[]", selector)), sorted(wanted[0]))
-
-    def test_times_choose_jobs(self):
-        jobs = "label/job/values"
-        self.assertEqual(self.data(jobs, ("start", f"{self.now_s - 100}.5")), ["vision-a"])
-        self.assertEqual(self.data(jobs, ("end", f"{self.now_s - 100}")), ["vision-b"])
-        middle = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.now_s - 100))
-        self.assertEqual(self.data(jobs, ("start", middle)), ["vision-a"])
-        self.assertEqual(self.data("labels", ("start", self.now_s + 100)), [])
-
-    def test_what_the_store_knows_of_itself(self):
-        metadata = self.data("metadata")
-        self.assertEqual(metadata["loss"], [{"type": "gauge", "help": "", "unit": "nats"}])
-        self.assertEqual(metadata["examples_total"][0]["type"], "counter")
-        self.assertEqual(list(self.data("metadata", ("metric", "train_odd"))), ["train_odd"])
-        self.assertRegex(self.data("status/buildinfo")["version"], r"^\d+\.\d+\.\d+")
-        tsdb = self.data("status/tsdb")
-        self.assertEqual(tsdb["headStats"]["numSeries"], len(self.stored))
-        self.assertEqual(tsdb["seriesCountByMetricName"][0], {"name": "chip_power", "value": 12})
-        self.assertIn({"name": "job=vision-a", "value": 15}, tsdb["seriesCountByLabelValuePair"])
-        self.assertEqual(len(self.data("status/tsdb", ("limit", 1))["seriesCountByMetricName"]), 1)
-
-    def test_promtool_lists_what_there_is(self):
-        def promtool(*arguments):
-            return subprocess.run(
-                [harness.tool("promtool"), "query", *arguments],
-                capture_output=True, text=True, timeout=60)  # fmt: skip
-
-        server = self.collector.url("")
-        labels = promtool("labels", server, "__name__")
-        self.assertEqual(labels.returncode, 0, labels)
-        self.assertEqual(labels.stdout.split(), ["chip_power", "examples_total", "loss", "tacho_step", "train_odd"])
-        series = promtool("series", server, '--match=loss{job="vision-a"}', f"--start={self.now_s - 9}")
-        self.assertEqual(series.returncode, 0, series)
-        self.assertEqual(len(series.stdout.splitlines()), 3, series)
-        self.assertIn('host="host-2"', series.stdout)
-        refused = promtool("instant", server, "1+1")
-        self.assertNotEqual(refused.returncode, 0)
-        self.assertIn("computes no PromQL", refused.stdout + refused.stderr)
-
-    def test_bad_input_is_400_and_named(self):
-        for path, parameters, words in (
-            ("labels", [("start", "now")], 'start: "now" is no time'),
-            ("labels", [("start", 2), ("end", 1)], "end: "),
-            ("series", [], "match[]: "),
-            ("series", [("match[]", "loss{")], "match[]: at character 6 of loss{: "),
-            ("series", [("match[]", "{}")], "match[]: at character 1"),
-            ("label/job/values", [("match[]", '{job=~"("}')], "no RE2 expression"),
-            ("metadata", [("limit", "many")], "limit: "),
-        ):
-            for form in (False, True):
-                status, body = self.call(path, parameters, form=form)
-                self.assertEqual((status, body["status"], body["errorType"]), (400, "error", "bad_data"))
-                self.assertIn(words, body["error"])
-        for path in ("query", "query_range", "query_exemplars"):
-            status, body = self.call(path, [("query", "1+1")], form=True)
-            self.assertEqual((status, body["errorType"]), (422, "execution"))
-            self.assertIn("docs/interop.md#prometheus-reads-history", body["error"])
-        self.assertEqual(self.call("label/job/other")[0], 404)
-
-
-class ExploreRightsTest(ExploreCase, TokensCase):
-    """A token sees the names of its own jobs."""
-
-    def test_an_explorer_sees_its_jobs_alone(self):
-        for job in ("vision", "speech"):
-            self.feed(job, 0, 0, [(f"{job}_loss", "nats", 1, {f"of_{job}": "1"})],
-                      [time.time_ns()], [(0.5,)], [1], token=self.token("all"))  # fmt: skip
-        for path, parameters in (
-            ("labels", []), ("labels", [("match[]", '{job=~".*s.+"}')]),
-            ("label/__name__/values", []), ("label/job/values", []),
-            ("label/job/values", [("match[]", '{job=~".*s.+"}')]),
-            ("series", [("match[]", '{__name__=~".+"}')]), ("metadata", []), ("status/tsdb", []),
-        ):  # fmt: skip
-            shown = {
-                name: json.dumps(self.data(path, *parameters, headers=self.bearer(name)))
-                for name in ("all", "some")
-            }
-            self.assertIn("vision", shown["some"], path)
-            self.assertIn("speech", shown["all"], path)
-            self.assertNotIn("speech", shown["some"], path)
-            self.assertEqual(self.call(path, parameters)[0], 401, path)
-            self.assertEqual(self.call(path, parameters, headers=self.bearer("writer"))[0], 403)
-        speech = [("match[]", '{job="speech"}')]
-        self.assertEqual(self.data("series", *speech, headers=self.bearer("some")), [])
-        tsdb = self.data("status/tsdb", headers=self.bearer("some"))
-        self.assertEqual(tsdb["headStats"]["numSeries"], 1)
 
 
 if __name__ == "__main__":
