@@ -4,8 +4,8 @@
     tests/bench/bench_many_writers.py [--build build/bench] [--senders 200] [--requests 2] [--memory 1GiB]
 
 Each sender has a job of 1,000 series and sends requests of 4 MiB; all begin at the same moment. What is refused with 503
-is sent again after Retry-After, as Prometheus does. quotas.memory_bytes is set to --memory; the highest resident memory
-is to stay below it, and every request is to be taken in the end.
+is sent again after Retry-After, as Prometheus does; so is what the collector stops reading. quotas.memory_bytes is set
+to --memory; the highest resident memory is to stay below it, and every request is to be taken in the end.
 """
 
 import argparse
@@ -77,12 +77,10 @@ def send(port, number, requests, together, found):
                     text = answer.read()
                     status, pause = answer.status, float(answer.getheader("Retry-After") or 1)
                 except OSError as error:
-                    status, pause, text = type(error).__name__, 1.0, str(error).encode()
+                    status, pause = type(error).__name__, 1.0
                 finally:
                     connection.close()
                 found[status] += 1
-                if status != 204 and len(found) < 9:
-                    found[text[:120]] += 0
                 if status == 204:
                     break
                 if isinstance(status, int) and status != 503:
