@@ -21,8 +21,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "server/interop/formats/delta_sums.h"
 #include "server/interop/formats/counter_starts.h"
+#include "server/interop/formats/delta_sums.h"
 #include "server/interop/formats/foreign_write.h"
 #include "server/interop/formats/otlp_shapes.h"
 
