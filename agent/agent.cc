@@ -180,6 +180,7 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options) {
                                 .log = options.log},
                       .addresses = addresses,
                       .cluster = IsCluster(options.config.collector()),
+                      .spares = SpareAddresses(options.config.collector()),
                       .home_job = options.config.sources().host().job(),
                       .host_jobs = HostJobs(options.config.sources()),
                       .stream = [options, identity = *identity, known, refused, missing] {

@@ -36,16 +36,27 @@ RowSink* Delivery::sink() {
   return spool_.get();
 }
 
+// Where the owner of the shard is likely first, if it is not at its place in the list.
+void Delivery::AddOthers(uint32_t shard, std::vector<std::string>* addresses) const {
+  addresses->insert(addresses->end(), options_.spares.begin(), options_.spares.end());
+  for (size_t i = 0; i < options_.addresses.size(); ++i) {
+    if (i != shard) addresses->push_back(options_.addresses[i]);
+  }
+}
+
 void Delivery::AddSender(uint32_t shard, Spool* spool) {
   StreamOptions stream = options_.stream();
   if (options_.cluster) {
     TACHO_CHECK(shard < options_.addresses.size());
     stream.addresses = {options_.addresses[shard]};
+    if (!options_.spares.empty()) AddOthers(shard, &stream.addresses);
     stream.shards = static_cast<uint32_t>(options_.addresses.size());
     stream.shard = shard;
   } else {
     stream.addresses = options_.addresses;
+    stream.addresses.insert(stream.addresses.end(), options_.spares.begin(), options_.spares.end());
   }
+  stream.one_store = !options_.spares.empty();
   // Members' clocks differ: the figures of this host are by the one that gets them.
   if (sharded_ == nullptr || shard == sharded_->home()) stream.clock = home_clock_;
   auto sender = std::make_unique<Sender>(std::move(stream), spool);

@@ -30,6 +30,8 @@ struct DeliveryOptions {
   // The collectors: alternatives, the preferred one first, or the members of a cluster.
   std::vector<std::string> addresses;
   bool cluster = false;
+  // The spare collectors: any of them, or of `addresses`, may be the owner of a shard.
+  std::vector<std::string> spares;
   // As ShardedSpoolOptions has them.
   std::string home_job;
   std::set<std::string> host_jobs;
@@ -58,6 +60,7 @@ class Delivery {
  private:
   explicit Delivery(DeliveryOptions options);
 
+  void AddOthers(uint32_t shard, std::vector<std::string>* addresses) const;
   void AddSender(uint32_t shard, Spool* spool) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const DeliveryOptions options_;

@@ -111,6 +111,7 @@ absl::Status ReadConfig(const Flags& flags, tacho::config::v1::Agent* config) {
     config->mutable_collector()->clear_address();
     config->mutable_collector()->clear_addresses();
     config->mutable_collector()->clear_members();
+    config->mutable_collector()->clear_spares();
     for (const absl::string_view address : absl::StrSplit(flags.collector, ',')) {
       config->mutable_collector()->add_addresses(std::string(address));
     }

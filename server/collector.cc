@@ -3,7 +3,10 @@
 
 #include "server/collector.h"
 
+#include <filesystem>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +16,7 @@
 #include "server/collector_parts.h"
 #include "server/security/grpc_caller.h"
 #include "server/store_options.h"
+#include "server/takeover/ownership.h"
 
 namespace tacho::server {
 namespace {
@@ -84,7 +88,16 @@ absl::Status Collector::Parts::Start() {
 }
 
 absl::Status Collector::Parts::MakeMembership() {
-  TACHO_ASSIGN_OR_RETURN(auto membership, cluster::Membership::Make(config_, SystemHostName()));
+  std::optional<cluster::Seat> seat;
+  if (world_.ownership != nullptr) {
+    const auto shard = world_.ownership->shard();
+    if (!shard.has_value()) return absl::AbortedError("another collector has taken the shard");
+    seat = cluster::Seat{.shard = *shard, .owner = [ownership = world_.ownership](uint32_t of) {
+                           return ownership->OwnerOf(of);
+                         }};
+  }
+  TACHO_ASSIGN_OR_RETURN(auto membership,
+                         cluster::Membership::Make(config_, SystemHostName(), std::move(seat)));
   membership_ = std::make_unique<cluster::Membership>(std::move(membership));
   if (!membership_->is_cluster()) return absl::OkStatus();
   world_.log.Info("member of a cluster", {{"member", membership_->NameOf(membership_->own())}});
@@ -114,6 +127,12 @@ absl::Status Collector::Parts::OpenStore() {
     options.history = bucket_->history();
     options.shared = bucket_->shared();
     options.shared.on_ended = [this](const absl::Status& why) { OnAcksEnded(why); };
+  }
+  if (world_.ownership != nullptr) {
+    // Each shard has a store of its own: what is left of another one must not get in the way.
+    options.path = absl::StrCat(options.path, "/shard-", membership_->own());
+    std::error_code error;
+    std::filesystem::create_directories(options.path, error);  // The store reports what fails.
   }
   options.now = world_.now;
   options.monotonic = world_.monotonic;
@@ -183,6 +202,7 @@ void Collector::Parts::OnAcksEnded(const absl::Status& why) {
     if (!serves_) return;
   }
   TakeNothing();
+  if (world_.on_shard_lost) world_.on_shard_lost();
 }
 
 void Collector::Parts::Serve() {
@@ -193,6 +213,7 @@ void Collector::Parts::Serve() {
     if (owns_) return;
   }
   TakeNothing();
+  if (world_.on_shard_lost) world_.on_shard_lost();
 }
 
 void Collector::Parts::TakeNothing() {

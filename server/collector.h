@@ -19,6 +19,9 @@
 namespace rocksdb {
 class Env;
 }
+namespace tacho::server::takeover {
+class Ownership;
+}
 
 namespace tacho::server {
 
@@ -33,6 +36,12 @@ struct CollectorWorld {
   // Files of the page, for those who work on it (server/web/web_routes.h). Empty: those in the
   // program.
   std::string web_directory;
+  // In a cluster with spares: what this collector owns, which is a shard now. Not owned; must
+  // outlive the collector. Null: there are no spares.
+  takeover::Ownership* ownership = nullptr;
+  // With it: the shard belongs to another collector now. The collector is to be drained. May be
+  // null. Called from any thread: return at once.
+  std::function<void()> on_shard_lost;
   rocksdb::Env* env = nullptr;  // Not owned. nullptr is the real file system.
   // The disk has failed: the collector is to be drained and the process to end, for its supervisor
   // to start it again. May be null. Called from any thread: return at once.

@@ -17,7 +17,9 @@
 #include "server/errors/unparsed_requests.h"
 #include "server/http/families.h"
 #include "server/http/routes.h"
+#include "server/metrics/metric_families.h"
 #include "server/process/grpc_transport.h"
+#include "server/takeover/ownership.h"
 #include "server/web/page_url.h"
 #include "server/web/web_routes.h"
 
@@ -196,6 +198,15 @@ absl::Status Collector::Parts::StartHttp() {
   page.others.push_back([this](size_t max_lines) { return boards_->Families(max_lines); });
   page.others.push_back([this](size_t) { return http::PageFamilies(PageUrl()); });
   page.others.push_back([this](size_t) { return forwarding_->Families(); });
+  if (world_.ownership != nullptr) {
+    page.others.push_back([ownership = world_.ownership](size_t) {
+      return std::vector<prometheus::MetricFamily>{
+          metrics::OneLine("tacho_cluster_standbys",
+                           static_cast<double>(ownership->standbys().size())),
+          metrics::OneLine("tacho_cluster_takeovers_total",
+                           static_cast<double>(ownership->takeovers()))};
+    });
+  }
   if (bucket_ != nullptr) {
     page.others.push_back([this](size_t) { return bucket_->Families(*store_); });
   }

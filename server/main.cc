@@ -14,9 +14,11 @@
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
@@ -45,6 +47,8 @@
 #include "server/process/heap_trimmer.h"
 #include "server/security/listen_policy.h"
 #include "server/security/tokens.h"
+#include "server/takeover/ownership.h"
+#include "server/takeover/standby.h"
 #include "server/web/page_url.h"
 #include "storage/check_store.h"
 #include "tacho/config/v1/collector.pb.h"
@@ -98,25 +102,49 @@ std::string WithPort(absl::string_view address, int port) {
   return absl::StrCat(address.substr(0, address.rfind(':') + 1), port);
 }
 
-sigset_t SignalSet(std::initializer_list<int> members) {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : members) sigaddset(&signals, signal);
-  return signals;
-}
+// What a running collector has told about itself. It tells by SIGUSR1, or SIGTERM to end.
+struct Told {
+  std::atomic<bool> disk_failed = false;
+  std::atomic<bool> shard_lost = false;
+};
 
-// Returns the signal that asks for the end.
-int AwaitEnd(const sigset_t& signals, Collector* collector) {
+// Returns the signal that asks for the end: SIGUSR1 if the shard is another collector's now.
+int AwaitEnd(const sigset_t& signals, Collector* collector, const Told& told,
+             takeover::Ownership* ownership) {
   while (true) {
     int signal = 0;
     if (sigwait(&signals, &signal) != 0) continue;
+    if (signal == SIGUSR1) {
+      if (told.shard_lost || (ownership != nullptr && !ownership->shard().has_value()))
+        return signal;
+      continue;
+    }
     if (signal != SIGHUP) return signal;
     collector->Reload("SIGHUP").IgnoreError();  // The log has it.
   }
 }
 
-CollectorWorld MakeWorld(const CommandLine& line, const log::Log& log,
-                         std::atomic<bool>* disk_failed) {
+// Waits until this collector owns a shard. Returns 0, or the signal that asks for the end.
+//   as Standby::Serve().
+absl::StatusOr<int> AwaitShard(const sigset_t& signals, takeover::Standby* standby,
+                               const ServiceManager& manager, const log::Log& log) {
+  TACHO_RETURN_IF_ERROR(standby->Serve());
+  log.Info("waiting until a shard of the cluster needs an owner");
+  if (const absl::Status ready = manager.Ready("standby: waits for a shard"); !ready.ok()) {
+    log.Warn("cannot notify the service manager", {{"reason", ready.message()}});
+  }
+  standby->ownership()->Seek();
+  int signal = 0;
+  while (!standby->ownership()->shard().has_value()) {
+    if (sigwait(&signals, &signal) != 0) continue;
+    if (signal == SIGTERM || signal == SIGINT) break;
+    signal = 0;
+  }
+  standby->StopServing();
+  return signal;
+}
+
+CollectorWorld MakeWorld(const CommandLine& line, const log::Log& log, Told* told) {
   CollectorWorld world;
   world.log = log;
   world.web_directory = line.web_directory;
@@ -125,9 +153,13 @@ CollectorWorld MakeWorld(const CommandLine& line, const log::Log& log,
     TACHO_RETURN_IF_ERROR(MakeConfig(line, &config));
     return config;
   };
-  world.on_disk_failed = [disk_failed] {
-    *disk_failed = true;
+  world.on_disk_failed = [told] {
+    told->disk_failed = true;
     ::kill(::getpid(), SIGTERM);
+  };
+  world.on_shard_lost = [told] {
+    told->shard_lost = true;
+    ::kill(::getpid(), SIGUSR1);
   };
   return world;
 }
@@ -197,54 +229,118 @@ void Greet(const config::v1::Collector& config, const Collector& collector) {
             << std::endl;
 }
 
+// Runs a collector until a signal ends it, or until another one has taken its shard.
+class Runner {
+ public:
+  Runner(const CommandLine& line, const config::v1::Collector& config, mode_t port_file_mode)
+      : line_(line), config_(config), port_file_mode_(port_file_mode) {
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) sigaddset(&signals_, signal);
+    // Before the first thread, so that every thread leaves them to sigwait().
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+    const char* const notify = std::getenv("NOTIFY_SOCKET");  // NOLINT(concurrency-mt-unsafe)
+    manager_.emplace(notify == nullptr ? "" : notify);
+  }
+
+  // Returns the exit status.
+  int Run() {
+    edge::RaiseFileLimit();
+    const process::HeapTrimmer trimmer({});
+    process::LimitGrpcLog(log_);
+    if (config_.cluster().spares().empty()) return RunCollector().value_or(0);
+    if (const absl::Status opened = OpenStandby(); !opened.ok()) return CannotStart(opened);
+    for (;;) {
+      const auto signal = AwaitShard(signals_, standby_.get(), *manager_, log_);
+      if (!signal.ok()) return CannotStart(signal.status());
+      const std::optional<int> status = *signal != 0 ? 0 : RunCollector();
+      if (!status.has_value()) continue;
+      // Another collector may go on at once; all that it needs is in the bucket.
+      standby_->ownership()->Release();
+      return *status;
+    }
+  }
+
+ private:
+  int CannotStart(const absl::Status& why) const {
+    log_.Error("cannot start", {{"reason", why.ToString()}});
+    return kExitFailure;
+  }
+
+  absl::Status OpenStandby() {
+    TACHO_ASSIGN_OR_RETURN(const cluster::Self self, cluster::FindSelf(config_, SystemHostName()));
+    TACHO_ASSIGN_OR_RETURN(standby_, takeover::Standby::Open(config_, self, TACHO_VERSION, log_,
+                                                             [] { ::kill(::getpid(), SIGUSR1); }));
+    return absl::OkStatus();
+  }
+
+  // The exit status; nothing: the shard has another owner, and the process may wait for one again.
+  std::optional<int> RunCollector() {
+    Told told;
+    CollectorWorld world = MakeWorld(line_, log_, &told);
+    if (standby_ != nullptr) world.ownership = standby_->ownership();
+    auto collector = Collector::Start(config_, std::move(world));
+    if (!collector.ok()) {
+      if (standby_ != nullptr && absl::IsAborted(collector.status())) {
+        log_.Warn("another collector was faster", {{"reason", collector.status().message()}});
+        return std::nullopt;
+      }
+      return CannotStart(collector.status());
+    }
+    if (const absl::Status reported =
+            ReportStart(line_, port_file_mode_, config_, **collector, *manager_, log_);
+        !reported.ok()) {
+      return CannotStart(reported);
+    }
+    if (line_.config.empty()) Greet(config_, **collector);
+    const int signal = AwaitEnd(signals_, collector->get(), told,
+                                standby_ == nullptr ? nullptr : standby_->ownership());
+    if (signal == SIGUSR1) {
+      log_.Warn("draining, to wait for a shard again");
+      (*collector)->Drain().IgnoreError();  // What was not acknowledged is with the agents.
+      return std::nullopt;
+    }
+    return End(signal, told, collector->get());
+  }
+
+  int End(int signal, const Told& told, Collector* collector) const {
+    sigset_t ending;
+    sigemptyset(&ending);
+    for (const int one : {SIGTERM, SIGINT}) sigaddset(&ending, one);
+    pthread_sigmask(SIG_UNBLOCK, &ending, nullptr);  // The next one ends the process at once.
+    const char* const why = told.disk_failed   ? "the disk failed"
+                            : signal == SIGINT ? "SIGINT"
+                                               : "SIGTERM";
+    log_.Info("draining", {{"reason", why}});
+    manager_->Stopping("draining").IgnoreError();
+    if (const absl::Status drained = collector->Drain(); !drained.ok()) {
+      log_.Error("not closed cleanly", {{"reason", drained.ToString()}});
+      return kExitFailure;
+    }
+    if (told.disk_failed) {
+      log_.Error("exiting because the disk failed; the next start reads it anew");
+      return kExitFailure;
+    }
+    log_.Info("closed cleanly");
+    return 0;
+  }
+
+  const CommandLine& line_;
+  const config::v1::Collector& config_;
+  const mode_t port_file_mode_;
+  sigset_t signals_ = {};
+  std::optional<ServiceManager> manager_;
+  const log::Log log_ = log::StandardLog(config_.log().format(), config_.log().level());
+  std::unique_ptr<takeover::Standby> standby_;  // Null: the cluster has no spares.
+};
+
 int Run(CommandLine line, config::v1::Collector config) {
-  // Before the first thread, so that every thread leaves them to sigwait().
-  const sigset_t signals = SignalSet({SIGTERM, SIGINT, SIGHUP});
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   // Only its owner may read the store, whoever starts the collector. Others read the port file.
   const mode_t masked = ::umask(077);
-  const char* const notify = std::getenv("NOTIFY_SOCKET");  // NOLINT(concurrency-mt-unsafe)
-  const ServiceManager manager(notify == nullptr ? "" : notify);
-
   if (line.config.empty() && line.data.empty()) {
     if (const absl::Status chosen = ChooseData(&line, &config); !chosen.ok()) {
       return Fail(kExitFailure, chosen);
     }
   }
-  edge::RaiseFileLimit();
-  const log::Log log = log::StandardLog(config.log().format(), config.log().level());
-  const process::HeapTrimmer trimmer({});
-  process::LimitGrpcLog(log);
-  std::atomic<bool> disk_failed = false;
-  auto collector = Collector::Start(config, MakeWorld(line, log, &disk_failed));
-  if (!collector.ok()) {
-    log.Error("cannot start", {{"reason", collector.status().ToString()}});
-    return kExitFailure;
-  }
-  if (const absl::Status reported =
-          ReportStart(line, 0666 & ~masked, config, **collector, manager, log);
-      !reported.ok()) {
-    log.Error("cannot start", {{"reason", reported.message()}});
-    return kExitFailure;
-  }
-
-  if (line.config.empty()) Greet(config, **collector);
-  const int signal = AwaitEnd(signals, collector->get());
-  const sigset_t ending = SignalSet({SIGTERM, SIGINT});
-  pthread_sigmask(SIG_UNBLOCK, &ending, nullptr);  // The next one ends the process at once.
-  const char* const why = disk_failed ? "the disk failed" : signal == SIGINT ? "SIGINT" : "SIGTERM";
-  log.Info("draining", {{"reason", why}});
-  manager.Stopping("draining").IgnoreError();
-  if (const absl::Status drained = (*collector)->Drain(); !drained.ok()) {
-    log.Error("not closed cleanly", {{"reason", drained.ToString()}});
-    return kExitFailure;
-  }
-  if (disk_failed) {
-    log.Error("exiting because the disk failed; the next start reads it anew");
-    return kExitFailure;
-  }
-  log.Info("closed cleanly");
-  return 0;
+  return Runner(line, config, 0666 & ~masked).Run();
 }
 
 int CheckStore(const std::string& path) {
@@ -311,15 +407,22 @@ int CheckConfig(const CommandLine& line, const config::v1::Collector& config) {
 
 // What a bucket has of this member's shard.
 int AskBucket(const CommandLine& line, const config::v1::Collector& config) {
-  const auto membership = cluster::Membership::Make(config, SystemHostName());
-  if (!membership.ok()) return Fail(kExitUsage, membership.status());
+  const auto self = cluster::FindSelf(config, SystemHostName());
+  if (!self.ok()) return Fail(kExitUsage, self.status());
+  if (!self->address.empty() && !self->home.has_value()) {
+    return Fail(kExitUsage, absl::InvalidArgumentError(absl::StrCat(
+                                "cluster.member: ", self->address,
+                                " is a spare, which has no shard of its own: set it to the one of "
+                                "cluster.members whose shard you mean")));
+  }
+  const uint32_t shard = self->home.value_or(0);
   if (line.mode == CommandLine::Mode::kCheckBucket) {
-    return history::CheckBucket(config, membership->own(), line.deep, std::cout, std::cerr);
+    return history::CheckBucket(config, shard, line.deep, std::cout, std::cerr);
   }
   ::umask(077);  // Only its owner may read the store.
-  return history::RestoreFromBucket(
-      config, {.directory = line.restore, .shard = membership->own(), .days = line.days},
-      absl::Now(), std::cout, std::cerr);
+  return history::RestoreFromBucket(config,
+                                    {.directory = line.restore, .shard = shard, .days = line.days},
+                                    absl::Now(), std::cout, std::cerr);
 }
 
 int Main(std::span<const char* const> arguments) {

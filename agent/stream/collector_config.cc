@@ -41,11 +41,15 @@ absl::StatusOr<std::vector<std::string>> Members(const config::v1::Agent::Collec
   }
   std::vector<std::string> members(config.members().begin(), config.members().end());
   TACHO_RETURN_IF_ERROR(CheckEach("collector.members", members));
-  if (members.size() == 1) {
+  const std::vector<std::string> spares = SpareAddresses(config);
+  if (members.size() == 1 && spares.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("collector.members has one address (", members.front(),
                      "); name all members of the cluster, or put it into collector.addresses"));
   }
+  std::vector<std::string> all = members;
+  all.insert(all.end(), spares.begin(), spares.end());
+  TACHO_RETURN_IF_ERROR(CheckEach("collector.members and collector.spares", all));
   return members;
 }
 
@@ -53,7 +57,11 @@ absl::StatusOr<std::vector<std::string>> Members(const config::v1::Agent::Collec
 
 absl::StatusOr<std::vector<std::string>> CollectorAddresses(
     const config::v1::Agent::Collector& config) {
-  if (IsCluster(config)) return Members(config);
+  if (!config.members().empty()) return Members(config);
+  if (!config.spares().empty()) {
+    return absl::InvalidArgumentError(
+        "collector.spares needs collector.members, the collectors that they stand in for");
+  }
   std::vector<std::string> addresses(config.addresses().begin(), config.addresses().end());
   if (!config.address().empty()) {
     if (addresses != DefaultAddresses()) {
@@ -72,6 +80,10 @@ absl::StatusOr<std::vector<std::string>> CollectorAddresses(
   return addresses;
 }
 
+std::vector<std::string> SpareAddresses(const config::v1::Agent::Collector& config) {
+  return {config.spares().begin(), config.spares().end()};
+}
+
 client::ChannelSecurity SecurityOf(const config::v1::Agent::Collector& collector) {
   client::ChannelSecurity security;
   security.tls = collector.tls().enabled();
@@ -85,7 +97,9 @@ client::ChannelSecurity SecurityOf(const config::v1::Agent::Collector& collector
 }
 
 absl::Status CheckSecurity(const config::v1::Agent::Collector& collector) {
-  TACHO_ASSIGN_OR_RETURN(const auto addresses, CollectorAddresses(collector));
+  TACHO_ASSIGN_OR_RETURN(auto addresses, CollectorAddresses(collector));
+  const std::vector<std::string> spares = SpareAddresses(collector);
+  addresses.insert(addresses.end(), spares.begin(), spares.end());
   for (const std::string& address : addresses) {
     auto s = client::CheckChannelSecurity(SecurityOf(collector), address, kSecurityKeys);
     if (!s.ok()) return absl::InvalidArgumentError(s.message());

@@ -22,6 +22,9 @@ constexpr absl::Duration kFarewell = absl::Milliseconds(500);
 constexpr absl::Duration kLongFarewell = absl::Seconds(5);
 // How long to try a collector while another is known to work.
 constexpr absl::Duration kHurriedWelcome = absl::Seconds(3);
+// The longest pause before an address is tried again where the owner of a store may have moved to
+// it: what it costs a takeover. Most of these calls end at a closed port.
+constexpr absl::Duration kLongestSearch = absl::Seconds(5);
 
 std::function<double()> UsualRandom() {
   auto generator = std::make_shared<absl::BitGen>();
@@ -104,10 +107,12 @@ Sender::Sender(StreamOptions options, Spool* spool)
       transport_(MakeTransport(options_)),
       choice_({.collectors = options_.addresses.size(),
                .backoff_min = options_.backoff_min,
-               .backoff_max = options_.backoff_max,
-               .return_after = options_.return_after,
+               .backoff_max = options_.one_store ? std::min(options_.backoff_max, kLongestSearch)
+                                                 : options_.backoff_max,
+               .return_after =
+                   options_.one_store ? absl::InfiniteDuration() : options_.return_after,
                .random = options_.random ? options_.random : UsualRandom()}),
-      memories_(options_.addresses.size()),
+      memories_(options_.one_store ? 1 : options_.addresses.size()),
       sync_pause_(std::min(kFirstSyncPause, options_.sync_interval)) {
   for (size_t i = 0; i < memories_.size(); ++i) {
     memories_[i].pace = BacklogPace(options_.backlog_rows_per_second);
@@ -184,9 +189,9 @@ void Sender::Dial(absl::Time now) {
   last_attempt_made_ = stopping_;
   stop_at_once_ = false;
   TACHO_CHECK(session_ == nullptr);
-  const absl::Duration patience = choice_.hurried()
-                                      ? std::min(options_.welcome_timeout, kHurriedWelcome)
-                                      : options_.welcome_timeout;
+  absl::Duration patience = options_.welcome_timeout;
+  if (choice_.hurried()) patience = std::min(patience, kHurriedWelcome);
+  if (options_.one_store) patience = std::min(patience, kLongestSearch);  // Its machine may be lost.
   welcome_by_ = now + patience;
   farewell_by_ = absl::InfiniteFuture();
   session_ =

@@ -50,7 +50,7 @@ class Sender {
   void NoteWelcome(absl::Time now);
   const std::string& address() const { return options_.addresses[choice_.collector()]; }
   // Memory of the collector that the stream is to.
-  StreamMemory& memory() { return memories_[choice_.collector()]; }
+  StreamMemory& memory() { return memories_[options_.one_store ? 0 : choice_.collector()]; }
   // Whether stopping is over.
   bool MayStop(absl::Time now);
   void SyncIfDue(absl::Time now);
@@ -83,7 +83,7 @@ class Sender {
 
   // Only the sender's thread uses these.
   CollectorChoice choice_;
-  std::vector<StreamMemory> memories_;  // One a collector.
+  std::vector<StreamMemory> memories_;  // One a store.
   std::unique_ptr<StreamSession> session_;
   bool stop_at_once_ = false;  // The last attempt is made without waiting for its time.
   absl::Time welcome_by_ = absl::InfiniteFuture();

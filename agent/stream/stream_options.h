@@ -25,10 +25,13 @@ namespace tacho::agent {
 
 struct StreamOptions {
   std::vector<std::string> addresses;  // "host:port" of each collector, the best first.
-  // In a cluster: the number of its members, and the shard of the member that this stream leads to,
-  // whose address is then the only one. 0 shards: no cluster.
+  // In a cluster: the number of its members, and the shard of the member that this stream leads to.
+  // 0 shards: no cluster.
   uint32_t shards = 0;
   uint32_t shard = 0;
+  // Behind all addresses is one store, whose owner may move from one to another (cluster.spares).
+  // So what one of them has acknowledged the next one has, and there is none to return to.
+  bool one_store = false;
   client::ChannelSecurity security;  // For the way to each of them.
   std::string agent_id;              // Unique in the fleet.
   // Facts for each Hello, as known by then: at most 32. Called on the sender's thread; may be

@@ -67,7 +67,7 @@ void StreamSession::SayHello() {
     }
   }
   hello->set_version(options_.version);
-  hello->set_several_collectors(options_.addresses.size() > 1);
+  hello->set_several_collectors(options_.addresses.size() > 1 && !options_.one_store);
   hello->set_shards(options_.shards);
   hello->set_shard(options_.shard);
   hello->set_acknowledged_sequence(memory_->acknowledged.highest());

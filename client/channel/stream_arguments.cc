@@ -3,7 +3,7 @@
 namespace tacho::client {
 namespace {
 
-constexpr int kKeepaliveMs = 30'000;
+constexpr int kKeepaliveMs = 15'000;
 constexpr int kKeepaliveTimeoutMs = 10'000;
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace tacho::client {
 
 // A channel of its own for each stream, without retries: the caller decides when to try again. A
-// path that is dead without a word is noticed after 40 s, not when TCP gives up.
+// path that is dead without a word is noticed after 25 s, not when TCP gives up.
 grpc::ChannelArguments StreamArguments(int connect_timeout_ms);
 
 }  // namespace tacho::client

@@ -46,63 +46,82 @@ absl::Status Wrong(absl::string_view key, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(key, ": ", what));
 }
 
-absl::Status CheckMembers(const ClusterConfig& cluster) {
-  constexpr char kKey[] = "cluster.members";
-  if (cluster.members_size() == 1) {
-    return Wrong(kKey, absl::StrCat("names one collector, ", cluster.members(0),
-                                    ", and a cluster has at least two: add the others, or remove "
-                                    "the key"));
-  }
-  if (static_cast<size_t>(cluster.members_size()) > Membership::kMaxMembers) {
-    return Wrong(kKey, absl::StrCat("names ", cluster.members_size(), " collectors; at most ",
-                                    Membership::kMaxMembers, " are possible"));
-  }
+absl::Status CheckAddresses(const ClusterConfig& cluster) {
   absl::flat_hash_set<absl::string_view> seen;
-  for (const std::string& address : cluster.members()) {
-    if (absl::EndsWith(address, ":0")) {
-      return Wrong(kKey, absl::StrCat(address,
-                                      " has the port 0, to which nobody can connect: name "
-                                      "the port of the member's listen.grpc"));
+  for (const auto& [key, addresses] : {std::pair("cluster.members", &cluster.members()),
+                                       std::pair("cluster.spares", &cluster.spares())}) {
+    if (static_cast<size_t>(addresses->size()) > Membership::kMaxMembers) {
+      return Wrong(key, absl::StrCat("names ", addresses->size(), " collectors; at most ",
+                                     Membership::kMaxMembers, " are possible"));
     }
-    if (!seen.insert(address).second) {
-      return Wrong(kKey, absl::StrCat("names ", address,
-                                      " twice: each place in the list is a shard of its own"));
+    for (const std::string& address : *addresses) {
+      if (absl::EndsWith(address, ":0")) {
+        return Wrong(key, absl::StrCat(address,
+                                       " has the port 0, to which nobody can connect: name "
+                                       "the port of the member's listen.grpc"));
+      }
+      if (!seen.insert(address).second) {
+        return Wrong(key, absl::StrCat("names ", address,
+                                       " twice: each collector stands once in cluster.members or "
+                                       "cluster.spares"));
+      }
     }
   }
   return absl::OkStatus();
 }
 
+absl::Status CheckMembers(const ClusterConfig& cluster) {
+  if (cluster.spares().empty()) {
+    if (cluster.members_size() > 1) return absl::OkStatus();
+    return Wrong("cluster.members",
+                 absl::StrCat("names one collector, ", cluster.members(0),
+                              ", and a cluster has at least two: add the others, or a collector in "
+                              "cluster.spares, or remove the key"));
+  }
+  if (cluster.ack() == "shared") return absl::OkStatus();
+  return Wrong("cluster.spares",
+               "needs cluster.ack: shared: what one collector has acknowledged must be in the "
+               "bucket before another one can go on with it");
+}
+
+// All that the configuration names: the members, then the spares.
+std::vector<std::string> AllAddresses(const ClusterConfig& cluster) {
+  std::vector<std::string> all(cluster.members().begin(), cluster.members().end());
+  all.insert(all.end(), cluster.spares().begin(), cluster.spares().end());
+  return all;
+}
+
 // Which of them `name` is.
-absl::StatusOr<uint32_t> FindMember(const ClusterConfig& cluster, absl::string_view name,
-                                    absl::string_view who) {
-  std::vector<uint32_t> matches;
-  for (int i = 0; i < cluster.members_size(); ++i) {
-    const std::string& address = cluster.members(i);
-    if (address == name) return static_cast<uint32_t>(i);
-    if (BeforeFirst(address, ".:") == name) matches.push_back(static_cast<uint32_t>(i));
+absl::StatusOr<std::string> FindAddress(const ClusterConfig& cluster, absl::string_view name,
+                                        absl::string_view who) {
+  const std::string keys =
+      cluster.spares().empty() ? "cluster.members" : "cluster.members and cluster.spares";
+  const std::vector<std::string> all = AllAddresses(cluster);
+  std::vector<std::string> matches;
+  for (const std::string& address : all) {
+    if (address == name) return address;
+    if (BeforeFirst(address, ".:") == name) matches.push_back(address);
   }
   if (matches.size() == 1) return matches.front();
   if (matches.empty()) {
-    return Wrong(
-        "cluster.member",
-        absl::StrCat(who, " is none of cluster.members (", absl::StrJoin(cluster.members(), ", "),
-                     "): set it to the address of this collector as the list has it"));
+    return Wrong("cluster.member",
+                 absl::StrCat(who, " is none of ", keys, " (", absl::StrJoin(all, ", "),
+                              "): set it to the address of this collector as the list has it"));
   }
   return Wrong("cluster.member",
-               absl::StrCat(who, " fits ", cluster.members(static_cast<int>(matches[0])), " and ",
-                            cluster.members(static_cast<int>(matches[1])),
-                            " of cluster.members: set it to the whole address of this collector"));
+               absl::StrCat(who, " fits ", matches[0], " and ", matches[1], " of ", keys,
+                            ": set it to the whole address of this collector"));
 }
 
-absl::StatusOr<uint32_t> FindOwn(const ClusterConfig& cluster, absl::string_view host_name) {
-  if (!cluster.member().empty()) return FindMember(cluster, cluster.member(), cluster.member());
+absl::StatusOr<std::string> FindOwn(const ClusterConfig& cluster, absl::string_view host_name) {
+  if (!cluster.member().empty()) return FindAddress(cluster, cluster.member(), cluster.member());
   const absl::string_view name = BeforeFirst(host_name, ".");
   if (name.empty()) {
     return Wrong("cluster.member",
                  "is empty, and this machine has no name: set it to the address of this collector "
                  "as cluster.members has it");
   }
-  return FindMember(cluster, name, absl::StrCat("the name of this machine, ", name, ","));
+  return FindAddress(cluster, name, absl::StrCat("the name of this machine, ", name, ","));
 }
 
 absl::Status CheckAuthorities(const std::string& path) {
@@ -127,13 +146,41 @@ std::shared_ptr<grpc::ChannelCredentials> CredentialsTo(const config::v1::Collec
 
 }  // namespace
 
+absl::StatusOr<Self> FindSelf(const config::v1::Collector& config, absl::string_view host_name) {
+  const ClusterConfig& cluster = config.cluster();
+  if (cluster.members().empty()) {
+    for (const auto& [key, value] : {std::pair("cluster.member", &cluster.member()),
+                                     std::pair("cluster.ca_file", &cluster.ca_file())}) {
+      if (!value->empty()) return Wrong(key, "needs cluster.members, the list of all collectors");
+    }
+    if (!cluster.spares().empty()) {
+      return Wrong("cluster.spares",
+                   "needs cluster.members, the collectors that they stand in for");
+    }
+    return Self();
+  }
+  TACHO_RETURN_IF_ERROR(CheckMembers(cluster));
+  TACHO_RETURN_IF_ERROR(CheckAddresses(cluster));
+  Self self;
+  TACHO_ASSIGN_OR_RETURN(self.address, FindOwn(cluster, host_name));
+  for (int i = 0; i < cluster.members_size(); ++i) {
+    if (cluster.members(i) == self.address) self.home = static_cast<uint32_t>(i);
+  }
+  return self;
+}
+
 struct Membership::State {
+  struct Way {
+    std::string address;
+    std::shared_ptr<grpc::Channel> channel;
+  };
   config::v1::Collector config;  // Only what channels need.
   std::vector<std::string> addresses;
+  std::function<std::string(uint32_t)> owner;  // Null: always those of `addresses`.
   uint32_t own = 0;
   absl::Mutex mutex;
   std::shared_ptr<grpc::ChannelCredentials> credentials ABSL_GUARDED_BY(mutex);
-  std::vector<std::shared_ptr<grpc::Channel>> channels ABSL_GUARDED_BY(mutex);
+  std::vector<Way> ways ABSL_GUARDED_BY(mutex);
 };
 
 Membership::Membership(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -142,26 +189,27 @@ Membership& Membership::operator=(Membership&&) noexcept = default;
 Membership::~Membership() = default;
 
 absl::StatusOr<Membership> Membership::Make(const config::v1::Collector& config,
-                                            absl::string_view host_name) {
+                                            absl::string_view host_name, std::optional<Seat> seat) {
   const ClusterConfig& cluster = config.cluster();
+  TACHO_ASSIGN_OR_RETURN(const Self self, FindSelf(config, host_name));
   auto state = std::make_unique<State>();
-  if (cluster.members().empty()) {
-    for (const auto& [key, value] : {std::pair("cluster.member", &cluster.member()),
-                                     std::pair("cluster.ca_file", &cluster.ca_file())}) {
-      if (!value->empty()) return Wrong(key, "needs cluster.members, the list of all collectors");
-    }
+  if (self.address.empty()) {
     state->addresses = {""};
     return Membership(std::move(state));
   }
-  TACHO_RETURN_IF_ERROR(CheckMembers(cluster));
-  TACHO_ASSIGN_OR_RETURN(state->own, FindOwn(cluster, host_name));
   if (!cluster.ca_file().empty()) TACHO_RETURN_IF_ERROR(CheckAuthorities(cluster.ca_file()));
   *state->config.mutable_listen()->mutable_tls() = config.listen().tls();
   *state->config.mutable_cluster() = cluster;
   state->addresses = {cluster.members().begin(), cluster.members().end()};
+  state->own = self.home.value_or(0);
+  if (seat.has_value()) {
+    TACHO_CHECK(seat->shard < state->addresses.size());
+    state->own = seat->shard;
+    state->owner = std::move(seat->owner);
+  }
   {
     absl::MutexLock lock(&state->mutex);
-    state->channels.resize(state->addresses.size());
+    state->ways.resize(state->addresses.size());
   }
   return Membership(std::move(state));
 }
@@ -170,13 +218,16 @@ bool Membership::is_cluster() const { return state_->addresses.size() > 1; }
 
 uint32_t Membership::shards() const { return static_cast<uint32_t>(state_->addresses.size()); }
 
+bool Membership::moves() const { return state_->owner != nullptr; }
+
 uint32_t Membership::own() const { return state_->own; }
 
 uint32_t Membership::ShardOf(absl::string_view job) const { return ShardOfJob(job, shards()); }
 
-const std::string& Membership::address(uint32_t shard) const {
+std::string Membership::address(uint32_t shard) const {
   TACHO_CHECK(shard < shards());
-  return state_->addresses[shard];
+  std::string owner = state_->owner ? state_->owner(shard) : "";
+  return owner.empty() ? state_->addresses[shard] : owner;
 }
 
 std::string Membership::NameOf(uint32_t shard) const {
@@ -193,11 +244,11 @@ absl::Status Membership::CheckKeeps(absl::string_view job) const {
 
 std::shared_ptr<grpc::Channel> Membership::channel(uint32_t shard) const {
   TACHO_CHECK(is_cluster() && shard < shards());
+  std::string address = this->address(shard);
   absl::MutexLock lock(&state_->mutex);
-  std::shared_ptr<grpc::Channel>& channel = state_->channels[shard];
-  if (channel != nullptr) return channel;
+  State::Way& way = state_->ways[shard];
+  if (way.channel != nullptr && way.address == address) return way.channel;
   if (state_->credentials == nullptr) state_->credentials = CredentialsTo(state_->config);
-  const std::string& address = state_->addresses[shard];
   grpc::ChannelArguments arguments;
   // The answers of a member have no smaller limit than those of this collector.
   arguments.SetMaxReceiveMessageSize(-1);
@@ -210,8 +261,9 @@ std::shared_ptr<grpc::Channel> Membership::channel(uint32_t shard) const {
   // http_proxy is set on many machines; no proxy can reach our own loopback, and none is to see
   // what a caller has shown.
   if (config::IsLoopback(address)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  channel = grpc::CreateCustomChannel(address, state_->credentials, arguments);
-  return channel;
+  way.channel = grpc::CreateCustomChannel(address, state_->credentials, arguments);
+  way.address = std::move(address);
+  return way.channel;
 }
 
 }  // namespace tacho::server::cluster

@@ -146,7 +146,8 @@ absl::Status Admission::CheckShard(const v1::Hello& untrusted) const {
   if (untrusted.shard() != membership->own()) {
     return refuse(absl::StrCat("hello.shard: this collector is ", own,
                                ", and the sender takes it for shard ", untrusted.shard()),
-                  "give both the same list of members, in the same order");
+                  membership->moves() ? "another collector of the cluster owns that shard now"
+                                      : "give both the same list of members, in the same order");
   }
   return absl::OkStatus();
 }

@@ -35,6 +35,7 @@ inline constexpr absl::string_view kIfPowerIsRecorded =
 inline constexpr absl::string_view kIfPriced = "If `cost` has prices for it";
 inline constexpr absl::string_view kWithPage = "Only with a page whose address is known";
 inline constexpr absl::string_view kWithTls = "Only with TLS";
+inline constexpr absl::string_view kWithSpares = "Only with `cluster.spares`";
 inline constexpr absl::string_view kWithBucket = "Only with a bucket";
 inline constexpr absl::string_view kWithSharedAcks =
     "Only while acknowledgements wait for the bucket";
@@ -530,6 +531,12 @@ inline constexpr MetricInfo kProcessMetrics[] = {
      "of a cluster differ in it, one has another list"},
     {"tacho_cluster_shard", "gauge", "1", "",
      "The shard of the jobs that this collector keeps, from 0 on: its place in `cluster.members`"},
+    {"tacho_cluster_standbys", "gauge", "collectors", "",
+     "Collectors that own no shard, and live: so many may be lost before a shard has no owner",
+     kWithSpares},
+    {"tacho_cluster_takeovers_total", "counter", "shards", "",
+     "Shards that this process has taken over from another collector",
+     kWithSpares},
     {"tacho_build_info", "gauge", "1", "version", "Always 1; the label `version` has the version"},
     {"tacho_page_info", "gauge", "1", "url",
      "Always 1; the label `url` has the address of the page for browsers, for links (`ui.url`)",

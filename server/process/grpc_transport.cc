@@ -11,7 +11,7 @@
 namespace tacho::server::process {
 namespace {
 
-// Agents ping about every 30 s to keep their connection through idle times and middle boxes; gRPC's
+// Agents ping about every 15 s to keep their connection through idle times and middle boxes; gRPC's
 // default would take more than one ping in 5 minutes for an attack and hang up.
 constexpr int kMinPingIntervalMs = 10'000;
 // An agent needs one stream and a person a few queries; a proxy that folds many into one connection

@@ -1,6 +1,8 @@
 // The keys of a shard's objects in a bucket. They are built and read here only.
 //
 //   v1/cluster                              how many shards there are              created once
+//   v1/owners                               where the owner of each shard is       replaced
+//   v1/members/ADDRESS                      a collector's sign of life             replaced
 //   v1/shards/SSSS/manifest                 what is valid, and since which epoch   replaced
 //   v1/shards/SSSS/log/EEEE/NNNN            a segment, or the seal of the log      created once
 //   v1/shards/SSSS/state/EEEE-FILE.sst      files of exported column families      unique
@@ -34,6 +36,9 @@ inline constexpr int64_t kMaxKeyDay = 106'752;
 
 // Of storage/shard/shard_count.h. It belongs to no shard: ParseObjectKey() does not know it.
 inline constexpr char kClusterKey[] = "v1/cluster";
+// Of clusters with spares: storage/shard/owner_map.h and heartbeat.h.
+inline constexpr char kOwnersKey[] = "v1/owners";
+inline constexpr char kMembersPrefix[] = "v1/members/";
 
 // Each function checks that its arguments are within the bounds above.
 std::string ManifestKey(uint32_t shard);

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rapidjson/document.h"
@@ -36,6 +37,19 @@ class JsonMembers {
     if (value->IsString()) return {value->GetString(), value->GetStringLength()};
     Fail(name, "is no text");
     return {};
+  }
+
+  // Any 64 bits, as HexOf() writes them: many readers of JSON keep only 53 bits of a number.
+  uint64_t Hex(const char* name) {
+    uint64_t number = 0;
+    const std::string text = Text(name);
+    if (!status_.ok()) return 0;
+    if (absl::SimpleHexAtoi(text, &number) && HexOf(number) == text) return number;
+    Fail(name, "is not sixteen hexadecimal digits");
+    return 0;
+  }
+  static std::string HexOf(uint64_t number) {
+    return absl::StrCat(absl::Hex(number, absl::kZeroPad16));
   }
 
   // Bytes in base64.

@@ -245,13 +245,6 @@ absl::StatusOr<std::optional<int64_t>> ReadKeptFrom(JsonMembers* in) {
   return day;
 }
 
-absl::Status ReadNonce(const std::string& text, uint64_t* nonce) {
-  if (absl::SimpleHexAtoi(text, nonce) && absl::StrFormat("%016x", *nonce) == text) {
-    return absl::OkStatus();
-  }
-  return absl::DataLossError("'nonce' of the manifest is not sixteen hexadecimal digits");
-}
-
 }  // namespace
 
 std::string EncodeManifest(const Manifest& manifest) {
@@ -264,7 +257,7 @@ std::string EncodeManifest(const Manifest& manifest) {
   WriteNumber("epoch", manifest.epoch, &out);
   WriteText("owner", ValidUtf8(manifest.owner), &out);
   WriteNumber("version", manifest.version, &out);
-  WriteText("nonce", absl::StrFormat("%016x", manifest.nonce), &out);
+  WriteText("nonce", JsonMembers::HexOf(manifest.nonce), &out);
   WriteLogsAndState(manifest, &out);
   WriteDays(manifest, &out);
   WriteBytes("positions", manifest.positions, &out);
@@ -286,7 +279,7 @@ absl::StatusOr<Manifest> DecodeManifest(absl::string_view bytes) {
   manifest.epoch = in.Number("epoch", kMaxKeyNumber);
   manifest.owner = in.Text("owner");
   manifest.version = in.Number("version", kAny64);
-  const std::string nonce = in.Text("nonce");
+  manifest.nonce = in.Hex("nonce");
   const rapidjson::Value* logs = in.Array("logs");
   const rapidjson::Value* state = in.Array("state");
   const rapidjson::Value* open_days = in.Object("open_days");
@@ -294,7 +287,6 @@ absl::StatusOr<Manifest> DecodeManifest(absl::string_view bytes) {
   manifest.positions = in.Bytes("positions");
   TACHO_ASSIGN_OR_RETURN(manifest.kept_from_day, ReadKeptFrom(&in));
   TACHO_RETURN_IF_ERROR(in.status());
-  TACHO_RETURN_IF_ERROR(ReadNonce(nonce, &manifest.nonce));
   TACHO_RETURN_IF_ERROR(ReadLogs(*logs, &manifest));
   TACHO_RETURN_IF_ERROR(ReadState(*state, &manifest));
   TACHO_RETURN_IF_ERROR(ReadDays(*open_days, *closed_days, &manifest));

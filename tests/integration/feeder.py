@@ -42,13 +42,16 @@ class Feeder:
             return self.random.choice([0x7FF0000000000000, 0xFFF8000000000123, 0x7FF8000000000000])
         return client.bits(self.random.gauss(0, 1))
 
+    def stream(self, first):
+        return client.Stream(self.address, "feeder", self.generation, first)
+
     def session(self, acknowledged=lambda durable: None):
         """One stream: sends what is not durable, until all is or the stream ends. True if all is.
 
         Calls acknowledged() with the durable sequence whenever it may have risen.
         """
         first = self.durable + 1
-        stream = client.Stream(self.address, "feeder", self.generation, first)
+        stream = self.stream(first)
         try:
             if not stream.welcomed():
                 return False

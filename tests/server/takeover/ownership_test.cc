@@ -1,0 +1,177 @@
+#include "server/takeover/ownership.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "storage/shard/bucket_keys.h"
+#include "tests/support/fake_bucket.h"
+
+namespace tacho::server::takeover {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Optional;
+
+constexpr uint32_t kShards = 2;
+
+class OwnershipTest : public testing::Test {
+ protected:
+  // A collector of a cluster with the members a:1 and b:1 and the spares c:1 and d:1.
+  struct Process {
+    int changes = 0;
+    std::unique_ptr<Ownership> ownership;
+  };
+
+  std::unique_ptr<Process> Run(const std::string& address) {
+    auto process = std::make_unique<Process>();
+    OwnershipOptions options;
+    options.bucket = &bucket_;
+    options.address = address;
+    if (address == "a:1") options.home = 0;
+    if (address == "b:1") options.home = 1;
+    options.members = {"a:1", "b:1", "c:1", "d:1"};
+    options.shards = kShards;
+    options.on_change = [made = process.get()] { ++made->changes; };
+    options.monotonic = [this] { return now_; };
+    options.random = [this] { return ++random_; };
+    process->ownership = std::make_unique<Ownership>(std::move(options));
+    process->ownership->Seek();
+    return process;
+  }
+
+  void Pass(const std::vector<Process*>& living, int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      now_ += absl::Seconds(1);
+      for (Process* const process : living) process->ownership->Look();
+    }
+  }
+
+  static std::optional<uint32_t> ShardOf(const std::unique_ptr<Process>& process) {
+    return process->ownership->shard();
+  }
+
+  absl::Time now_ = absl::UnixEpoch();
+  uint64_t random_ = 0;
+  storage::FakeBucket bucket_;
+};
+
+TEST_F(OwnershipTest, MembersTakeTheirOwnAndSparesWait) {
+  const auto c = Run("c:1");
+  Pass({c.get()}, 5);
+  EXPECT_EQ(ShardOf(c), std::nullopt);
+  const auto a = Run("a:1");
+  const auto b = Run("b:1");
+  Pass({a.get(), b.get(), c.get()}, 100);
+  EXPECT_THAT(ShardOf(a), Optional(0));
+  EXPECT_THAT(ShardOf(b), Optional(1));
+  EXPECT_EQ(ShardOf(c), std::nullopt);
+  EXPECT_EQ(c->ownership->OwnerOf(1), "b:1");
+  EXPECT_THAT(a->ownership->standbys(), ElementsAre("c:1"));
+  EXPECT_EQ(a->ownership->takeovers(), 0u);
+}
+
+TEST_F(OwnershipTest, ASpareTakesTheShardOfALostOwner) {
+  const auto a = Run("a:1");
+  const auto b = Run("b:1");
+  const auto c = Run("c:1");
+  const auto d = Run("d:1");
+  Pass({a.get(), b.get(), c.get(), d.get()}, 30);
+  Pass({b.get(), c.get(), d.get()}, 12);
+  EXPECT_EQ(ShardOf(c), std::nullopt);
+  Pass({b.get(), c.get(), d.get()}, 10);
+  EXPECT_THAT(ShardOf(c), Optional(0));
+  EXPECT_EQ(ShardOf(d), std::nullopt);
+  EXPECT_EQ(b->ownership->OwnerOf(0), "c:1");
+  EXPECT_EQ(c->ownership->takeovers(), 1u);
+  EXPECT_EQ(c->changes, 1);
+
+  // The zombie notices at its next look, and stands by.
+  EXPECT_THAT(ShardOf(a), Optional(0));
+  Pass({a.get(), b.get(), c.get(), d.get()}, 1);
+  EXPECT_EQ(ShardOf(a), std::nullopt);
+  EXPECT_EQ(a->changes, 2);
+  a->ownership->Seek();
+  Pass({a.get(), b.get(), c.get(), d.get()}, 60);
+  EXPECT_EQ(ShardOf(a), std::nullopt);
+
+  // Then it can take another shard than its first.
+  Pass({a.get(), c.get()}, 30);
+  EXPECT_THAT(ShardOf(a), Optional(1));
+}
+
+TEST_F(OwnershipTest, WhatIsReleasedGoesOnWithinASecond) {
+  const auto a = Run("a:1");
+  const auto b = Run("b:1");
+  const auto c = Run("c:1");
+  Pass({a.get(), b.get(), c.get()}, 5);
+  b->ownership->Release();
+  EXPECT_EQ(ShardOf(b), std::nullopt);
+  Pass({a.get(), b.get(), c.get()}, 1);
+  EXPECT_THAT(ShardOf(c), Optional(1));
+  EXPECT_EQ(ShardOf(b), std::nullopt);
+}
+
+TEST_F(OwnershipTest, AProcessThatStartsAgainSoonGoesOn) {
+  const auto c = Run("c:1");
+  auto a = Run("a:1");
+  const auto b = Run("b:1");
+  Pass({a.get(), b.get(), c.get()}, 5);
+  a.reset();
+  Pass({b.get(), c.get()}, 15);
+  a = Run("a:1");
+  Pass({a.get(), b.get(), c.get()}, 60);
+  EXPECT_THAT(ShardOf(a), Optional(0));
+  EXPECT_EQ(ShardOf(c), std::nullopt);
+}
+
+TEST_F(OwnershipTest, ItTakesNothingBeforeItIsReady) {
+  const auto a = Run("a:1");
+  const auto b = Run("b:1");
+  const auto c = Run("c:1");
+  Pass({a.get(), b.get(), c.get()}, 5);
+  // Another collector takes the shard behind its back: it has to be told to seek again.
+  storage::OwnerMapObject map(&bucket_, [] { return 99; });
+  ASSERT_TRUE(map.Change(0, "a:1", "c:1").ok());
+  Pass({a.get()}, 1);
+  EXPECT_EQ(ShardOf(a), std::nullopt);
+  ASSERT_TRUE(map.Change(0, "c:1", "").ok());
+  Pass({a.get()}, 5);
+  EXPECT_EQ(ShardOf(a), std::nullopt);
+  a->ownership->Seek();
+  Pass({a.get()}, 1);
+  EXPECT_THAT(ShardOf(a), Optional(0));
+}
+
+TEST_F(OwnershipTest, NobodyTakesAnythingAfterAnAbsenceOfTheBucket) {
+  const auto a = Run("a:1");
+  const auto b = Run("b:1");
+  const auto c = Run("c:1");
+  Pass({a.get(), b.get(), c.get()}, 10);
+  bucket_.set_faults([](const storage::BucketRequest&) { return storage::BucketFault::kRefused; });
+  Pass({a.get(), b.get(), c.get()}, 600);
+  bucket_.set_faults([](const storage::BucketRequest&) { return storage::BucketFault::kNone; });
+  Pass({c.get()}, 15);  // It is the first that looks again.
+  Pass({a.get(), b.get(), c.get()}, 60);
+  EXPECT_THAT(ShardOf(a), Optional(0));
+  EXPECT_THAT(ShardOf(b), Optional(1));
+  EXPECT_EQ(ShardOf(c), std::nullopt);
+}
+
+TEST_F(OwnershipTest, ADamagedSignOfLifeIsNone) {
+  const auto a = Run("a:1");
+  const auto b = Run("b:1");
+  const auto c = Run("c:1");
+  Pass({a.get(), b.get(), c.get()}, 10);
+  ASSERT_TRUE(bucket_.Put(storage::HeartbeatKey("a:1"), "damaged").ok());
+  Pass({b.get(), c.get()}, 10);
+  EXPECT_EQ(ShardOf(c), std::nullopt);
+  Pass({b.get(), c.get()}, 20);
+  EXPECT_THAT(ShardOf(c), Optional(0));
+}
+
+}  // namespace
+}  // namespace tacho::server::takeover
