@@ -104,12 +104,16 @@ void Collector::Parts::MakeView() {
 }
 
 void Collector::Parts::MakeCluster() {
-  cluster_ = std::make_unique<cluster::ClusterService>(cluster::ClusterServiceOptions{
-      .membership = membership_.get(),
-      .access = security_->access(),
-      .registry = registry_.get(),
-      .version = TACHO_VERSION,
-      .fill_own = [this](v1::ClusterMember* member) { FillMember(member); }});
+  cluster::ClusterServiceOptions options;
+  options.membership = membership_.get();
+  options.access = security_->access();
+  options.registry = registry_.get();
+  options.version = TACHO_VERSION;
+  options.fill_own = [this](v1::ClusterMember* member) { FillMember(member); };
+  if (world_.ownership != nullptr) {
+    options.standbys = [ownership = world_.ownership] { return ownership->standbys(); };
+  }
+  cluster_ = std::make_unique<cluster::ClusterService>(std::move(options));
 }
 
 absl::Status Collector::Parts::MakeInterop() {

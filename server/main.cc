@@ -59,6 +59,12 @@ namespace {
 constexpr int kExitFailure = 1;
 constexpr int kExitUsage = 2;
 
+// Its claim came late, after it had stood still; or the configuration is wrong.
+constexpr char kTakenInSpiteOfTheMap[] =
+    "another process has claimed this collector's shard, and the bucket still names this one as "
+    "its owner: it takes the shard back. If you see this again, two processes have the same "
+    "cluster.member: give each its own";
+
 int Fail(int code, const absl::Status& status) {
   std::cerr << "tacho-collector: " << status.message() << "\n";
   return code;
@@ -252,7 +258,10 @@ class Runner {
       const auto signal = AwaitShard(signals_, standby_.get(), *manager_, log_);
       if (!signal.ok()) return CannotStart(signal.status());
       const std::optional<int> status = *signal != 0 ? 0 : RunCollector();
-      if (!status.has_value()) continue;
+      if (!status.has_value()) {
+        if (standby_->ownership()->shard().has_value()) log_.Error(kTakenInSpiteOfTheMap);
+        continue;
+      }
       // Another collector may go on at once; all that it needs is in the bucket.
       standby_->ownership()->Release();
       return *status;

@@ -119,13 +119,19 @@ grpc::ServerUnaryReactor* ClusterService::GetMembers(grpc::CallbackServerContext
                                                      v1::GetMembersResponse* response) {
   const Membership& membership = *options_.membership;
   const auto caller = security::AdmitCall(options_.access, *context, security::Role::kRead);
-  if (!caller.ok() || !membership.is_cluster()) {
+  if (!caller.ok() || membership.address(membership.own()).empty()) {
     auto* const reactor = context->DefaultReactor();
     reactor->Finish(caller.ok() ? grpc::Status::OK : errors::ToGrpcStatus(caller.status()));
     return reactor;
   }
   response->set_own_shard(membership.own());
-  if (request->only_own()) {
+  if (options_.standbys) {
+    response->set_has_spares(true);
+    for (std::string& address : options_.standbys()) {
+      response->add_standbys(std::move(address));
+    }
+  }
+  if (request->only_own() || !membership.is_cluster()) {
     FillOwn(response->add_members());
     auto* const reactor = context->DefaultReactor();
     reactor->Finish(grpc::Status::OK);

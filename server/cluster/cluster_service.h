@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "grpcpp/server_context.h"
@@ -23,6 +24,8 @@ struct ClusterServiceOptions {
   // Fills in what this collector knows of itself, but for shard, address and version. Called from
   // any thread.
   std::function<void(v1::ClusterMember*)> fill_own;
+  // Addresses of the collectors that wait for a shard. Null: the cluster has no spares. As above.
+  std::function<std::vector<std::string>()> standbys;
   absl::Duration patience = absl::Seconds(2);  // With each of the others.
 };
 

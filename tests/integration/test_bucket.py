@@ -174,14 +174,16 @@ class BucketTest(BucketCase):
             self.assertIn(named, refused.stderr)
 
 
-def start_ceph(cls):
-    """For the length of a test class, with the buckets `plain` and `versioned`; cls.ceph is its environment."""
+def start_ceph(cls, osds=1):
+    """For the length of a test class, with the buckets `plain` and `versioned`; cls.ceph is its environment, and
+    cls.ceph_folder its place."""
     if ceph.missing():
         raise unittest.SkipTest(f"no Ceph here: {', '.join(ceph.missing())} not found")
     folder = tempfile.mkdtemp(prefix="tacho-ceph-")
     cls.addClassCleanup(shutil.rmtree, folder, ignore_errors=True)
     cls.addClassCleanup(subprocess.run, [ceph.CEPH, "stop", folder, "--purge"], check=False)
-    cls.ceph = ceph.start(folder)
+    cls.ceph_folder = folder
+    cls.ceph = ceph.start(folder, osds)
     ceph.put(cls.ceph, "/plain")
     ceph.put(cls.ceph, "/versioned")
     ceph.put(cls.ceph, "/versioned?versioning=", ceph.VERSIONS)

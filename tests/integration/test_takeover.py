@@ -3,6 +3,7 @@ with its shard by itself, nothing that was acknowledged is lost, and the old own
 import os
 import shutil
 import signal
+import threading
 import time
 
 import client
@@ -98,21 +99,84 @@ class TakeoverCase(harness.TestCase):
         self.assertTrue(lines, f"no {name} in /metrics")
         return float(lines[0].rsplit(" ", 1)[1])
 
-    def job_of(self, shard):
-        return next(n for n in (f"run-{i}" for i in range(100)) if shard_of(n, self.shards) == shard)
+    def job_of(self, shard, prefix="run"):
+        names = (f"{prefix}-{i}" for i in range(100))
+        return next(name for name in names if shard_of(name, self.shards) == shard)
+
+    def expect_takeovers(self, takeovers, disturb=lambda takeover: None):
+        """In turns: the machine of an owner is lost, or its process stands still and goes on later. `disturb` is
+        called right after that."""
+        feeders = {shard: ShardFeeder(self.random, self, shard) for shard in range(self.shards)}
+        longest = 0.0
+        for takeover in range(takeovers):
+            shard = self.random.randrange(self.shards)
+            feeder, old = feeders[shard], self.owners[shard]
+            is_zombie = takeover % 2 == 1
+            sending = self.feed_half(feeder)
+            ended = time.monotonic()
+            if is_zombie:
+                old.program.process.send_signal(signal.SIGSTOP)
+            else:
+                self.lose(old)
+            disturb(takeover)
+            new = self.await_owner(shard)
+            took = time.monotonic() - ended
+            longest = max(longest, took)
+            print(f"takeover {takeover}: shard {shard}, {'zombie' if is_zombie else 'lost'}, {took:.1f} s")
+            if is_zombie:
+                old.program.process.send_signal(signal.SIGCONT)
+                self.expect_zombie_acknowledges_nothing(feeder, sending)
+                harness.wait_until(
+                    lambda: self.is_alive(old) and not self.ready(old), "the zombie waits for a shard"
+                )
+            else:
+                self.run_program(old)
+            sending.join()
+            self.standbys.append(old)
+            feeder.address = new.address
+            self.assertTrue(feeder.session(), feeder.error)
+            if takeover % COMPARE_EVERY == 0:
+                expect_acknowledged(self, feeder, new.address)
+        print(f"{takeovers} takeovers, the longest {longest:.1f} s")
+        for shard, feeder in feeders.items():
+            self.assertEqual(
+                stored(self.owners[shard].address, feeder.JOB), feeder.expected(len(feeder.batches))
+            )
+
+    def feed_half(self, feeder):
+        """A thread that sends batches, and goes on when about half of them are acknowledged."""
+        feeder.make(self.random.randrange(20, 60))
+        target = feeder.durable + self.random.randrange(1, len(feeder.batches) - feeder.durable)
+        reached = threading.Event()
+        sending = threading.Thread(
+            target=lambda: feeder.session(lambda durable: durable >= target and reached.set())
+        )
+        sending.start()
+        self.assertTrue(reached.wait(harness.PATIENCE_S), feeder.error)
+        time.sleep(self.random.choice([0, 0.2 * self.random.random()]))
+        return sending
+
+    def expect_zombie_acknowledges_nothing(self, feeder, sending):
+        """What it had stored in the bucket before it stood still it may acknowledge; of the rest, nothing."""
+        twin = ShardFeeder(self.random, self, feeder.shard, "zombie", feeder.address)
+        twin.make(10)
+        twin.session()
+        self.assertEqual(twin.durable, 0, "a zombie has acknowledged something")
+        sending.join()
 
 
 class ShardFeeder(Feeder):
     """A feeder that knows the cluster."""
 
-    def __init__(self, random, case, shard):
-        super().__init__(random, case.owners[shard].address)
-        self.JOB, self.shards, self.shard = case.job_of(shard), case.shards, shard
+    def __init__(self, random, case, shard, name="run", address=None):
+        super().__init__(random, address or case.owners[shard].address)
+        self.agent_id, self.JOB = f"agent-{name}", case.job_of(shard, name)
+        self.shards, self.shard = case.shards, shard
 
     def stream(self, first):
         shards = self.shards if self.shards > 1 else 0
         return client.Stream(
-            self.address, "feeder", self.generation, first, shards=shards, shard=self.shard
+            self.address, self.agent_id, self.generation, first, shards=shards, shard=self.shard
         )
 
 
@@ -124,55 +188,9 @@ class TakeoverTest(TakeoverCase):
         self.keys = keys
 
     def test_lost_owners_and_zombies(self):
-        """In turns: the machine is lost, or the process stands still and goes on later."""
         self.begin(self.store.endpoint, "s3://tests/takeover", self.keys)
         self.start_cluster()
-        feeders = {shard: ShardFeeder(self.random, self, shard) for shard in range(self.shards)}
-        longest = 0.0
-        for takeover in range(TAKEOVERS):
-            shard = self.random.randrange(self.shards)
-            feeder, old = feeders[shard], self.owners[shard]
-            feeder.make(self.random.randrange(5, 30))
-            self.assertTrue(feeder.session(), feeder.error)
-            feeder.make(self.random.randrange(5, 30))
-            is_zombie = takeover % 2 == 1
-            ended = time.monotonic()
-            if is_zombie:
-                old.program.process.send_signal(signal.SIGSTOP)
-            else:
-                self.lose(old)
-            new = self.await_owner(shard)
-            took = time.monotonic() - ended
-            longest = max(longest, took)
-            print(f"takeover {takeover}: shard {shard}, {'zombie' if is_zombie else 'lost'}, {took:.1f} s")
-            if is_zombie:
-                self.expect_zombie_acknowledges_nothing(feeder, old)
-            else:
-                self.run_program(old)
-            self.standbys.append(old)
-            feeder.address = new.address
-            self.assertTrue(feeder.session(), feeder.error)
-            if takeover % COMPARE_EVERY == 0:
-                expect_acknowledged(self, feeder, new.address)
-        print(f"{TAKEOVERS} takeovers, the longest {longest:.1f} s")
-        for shard, feeder in feeders.items():
-            self.assertEqual(
-                stored(self.owners[shard].address, feeder.JOB), feeder.expected(len(feeder.batches))
-            )
-
-    def expect_zombie_acknowledges_nothing(self, feeder, old):
-        """It goes on just when agents speak to it again, and then waits for a shard."""
-        before = feeder.durable
-        new_address, feeder.address = feeder.address, old.address
-        old.program.process.send_signal(signal.SIGCONT)
-        try:
-            feeder.session()
-        finally:
-            feeder.address = new_address
-        self.assertEqual(feeder.durable, before, "a zombie has acknowledged something")
-        harness.wait_until(
-            lambda: self.is_alive(old) and not self.ready(old), "the zombie waits for a shard"
-        )
+        self.expect_takeovers(TAKEOVERS)
 
     def test_a_handover_takes_seconds(self):
         """One process after the other is stopped and started, as for a new version."""
@@ -273,6 +291,27 @@ class TakeoverTest(TakeoverCase):
             return None
         finally:
             query.close()
+
+
+class CephTest(TakeoverCase):
+    """At a real Ceph with three OSDs, some of which are killed meanwhile, as is the gateway."""
+
+    @classmethod
+    def setUpClass(cls):
+        test_bucket.start_ceph(cls, osds=3)
+
+    def test_lost_owners_zombies_and_daemons(self):
+        keys = {key: value for key, value in self.ceph.items() if key.startswith("AWS_")}
+        self.begin(self.ceph["TACHO_TEST_CEPH"], "s3://plain/takeover", keys)
+        self.start_cluster()
+        self.expect_takeovers(4, self.disturb)
+
+    def disturb(self, takeover):
+        daemon = ("osd.0", "rgw.0", "osd.1", "rgw.0")[takeover % 4]
+        test_bucket.ceph.tell(self.ceph_folder, "kill", daemon)
+        time.sleep(1)
+        test_bucket.ceph.tell(self.ceph_folder, "revive", daemon)
+        print(f"{daemon} was killed, and is back")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/ctl/call/call_error.h"
 #include "client/ctl/insight/insight.h"
 #include "client/ctl/text/format.h"
@@ -54,12 +55,22 @@ void PrintMembers(const Invocation& invocation, const v1::GetMembersResponse& an
                   ships ? SecondsText(member) : "", StateText(member)});
   }
   table.Print(*invocation.env.out, invocation.env.width, invocation.env.unicode);
+  if (!answer.has_spares()) return;
+  std::vector<std::string> waiting;
+  for (const std::string& address : answer.standbys()) waiting.push_back(Printable(address));
+  *invocation.env.out << (waiting.empty()
+                              ? "No collector waits: nobody would take over a shard that is lost.\n"
+                              : absl::StrCat("Waiting for a shard: ", absl::StrJoin(waiting, ", "),
+                                             "\n"));
 }
 
 void WriteMembersJson(std::ostream& out, const v1::GetMembersResponse& answer) {
   JsonWriter json(out);
   json.Object([&] {
     json.Field("own_shard", Maybe(!answer.members().empty(), answer.own_shard()));
+    json.Field("has_spares", answer.has_spares());
+    json.Array("standbys", answer.standbys(),
+               [&](const std::string& address) { json.Value(address); });
     json.Objects("members", answer.members(), [&](const v1::ClusterMember& member) {
       const bool known = IsKnown(member);
       json.Field("shard", member.shard());
@@ -140,7 +151,8 @@ Command ClusterCommand() {
           R"(Any member answers; it asks all others, for two seconds. JOBS counts those that a member keeps, AGENTS
 the agents that are connected to it. With cluster.ack: shared, EPOCH rises with each owner of a shard;
 UNSHIPPED BYTES wait for the bucket, the oldest of them since SECONDS. A member is fenced when another
-collector has become owner of its shard: it acknowledges nothing more.
+collector has become owner of its shard: it acknowledges nothing more. In a cluster with spares the last
+line lists the collectors that wait for a shard.
 
 The exit code is 0 if all members answer and none is fenced, also without a cluster; else 1.
 
@@ -148,7 +160,7 @@ Examples:
   tachoctl cluster
   tachoctl cluster -o json | jq -r '.members[] | select(.state != "ok") | .address'
 
-JSON: {"own_shard" or null, "members": [{"shard", "address", "state": "ok"|"fenced"|"unreachable",
+JSON: {"own_shard" or null, "has_spares": bool, "standbys": [address], "members": [{"shard", "address", "state": "ok"|"fenced"|"unreachable",
   "error", "version", "jobs", "agents", "shipping": null or {"epoch", "fenced", "unshipped_bytes",
   "unshipped_seconds"}}]}. Unknown values are null; without a cluster there are no members.)",
       .flags = {},

@@ -1,6 +1,11 @@
 #include "server/takeover/ownership.h"
 
+#include <array>
+#include <map>
 #include <memory>
+#include <optional>
+#include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,7 +18,6 @@ namespace tacho::server::takeover {
 namespace {
 
 using testing::ElementsAre;
-using testing::IsEmpty;
 using testing::Optional;
 
 constexpr uint32_t kShards = 2;
@@ -171,6 +175,87 @@ TEST_F(OwnershipTest, ADamagedSignOfLifeIsNone) {
   EXPECT_EQ(ShardOf(c), std::nullopt);
   Pass({b.get(), c.get()}, 20);
   EXPECT_THAT(ShardOf(c), Optional(0));
+}
+
+// Collectors come, go, stand still and lose answers of the bucket in any order. When that is over,
+// each shard has one owner that lives, and the map names it.
+TEST_F(OwnershipTest, WhateverHappensEachShardGetsOneOwnerInTheEnd) {
+  const std::vector<std::string> addresses = {"a:1", "b:1", "c:1", "d:1"};
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    std::mt19937_64 random(seed);
+    const auto draw = [&random](uint64_t below) { return random() % below; };
+    bool troubled = true;
+    bucket_.set_faults([&](const storage::BucketRequest& request) {
+      if (!troubled || draw(10) != 0) return storage::BucketFault::kNone;
+      if (!request.writes()) return storage::BucketFault::kRefused;
+      constexpr std::array kFaults = {storage::BucketFault::kRefused,
+                                      storage::BucketFault::kAnswerLost,
+                                      storage::BucketFault::kLate, storage::BucketFault::kTwice};
+      return kFaults[draw(kFaults.size())];
+    });
+    std::map<std::string, std::unique_ptr<Process>> processes;
+    std::set<std::string> stands_still;
+    for (int second = 0; second < 400; ++second) {
+      now_ += absl::Seconds(1);
+      const std::string& address = addresses[draw(addresses.size())];
+      switch (draw(40)) {
+        case 0:
+          processes[address] = Run(address);
+          break;
+        case 1:
+          processes.erase(address);
+          break;
+        case 2:
+          stands_still.insert(address);
+          break;
+        case 3:
+          stands_still.erase(address);
+          break;
+        case 4:
+          if (const auto found = processes.find(address); found != processes.end()) {
+            found->second->ownership->Release();
+            processes.erase(found);
+          }
+          break;
+        case 5:
+          bucket_.DeliverLate();
+          break;
+        default:
+          break;
+      }
+      for (const auto& [name, process] : processes) {
+        if (stands_still.contains(name)) continue;
+        process->ownership->Look();
+        if (!process->ownership->shard().has_value()) process->ownership->Seek();
+      }
+    }
+    bucket_.DeliverLate();
+    troubled = false;
+    for (const std::string& address : {"c:1", "d:1"}) {
+      if (!processes.contains(address)) processes[address] = Run(address);
+    }
+    std::map<uint32_t, std::string> owners;
+    for (int second = 0; second < 60; ++second) {
+      now_ += absl::Seconds(1);
+      owners.clear();
+      for (const auto& [name, process] : processes) {
+        process->ownership->Look();
+        const auto shard = process->ownership->shard();
+        if (!shard.has_value()) {
+          process->ownership->Seek();
+        } else {
+          EXPECT_TRUE(owners.emplace(*shard, name).second || second < 2) << "seed " << seed;
+        }
+      }
+    }
+    EXPECT_EQ(owners.size(), kShards) << "seed " << seed;
+    for (const auto& [name, process] : processes) {
+      for (const auto& [shard, owner] : owners) {
+        EXPECT_EQ(process->ownership->OwnerOf(shard), owner) << "seed " << seed;
+      }
+    }
+    if (HasFailure()) return;
+  }
 }
 
 }  // namespace

@@ -58,10 +58,15 @@ def put(env, path, body=""):
         check=True, timeout=60)
 
 
-def start(folder):
+def tell(folder, *words):
+    """A command of the script: kill, revive, pause or resume, and a daemon (osd.0, rgw.0)."""
+    subprocess.run([CEPH, words[0], folder, *words[1:]], check=True, timeout=120, stdout=subprocess.DEVNULL)
+
+
+def start(folder, osds=1):
     """Returns the environment that programs find it by."""
     settings = {"BASE_PORT": str(free_ports()), "STORE": "memstore", "OSD_BYTES": str(1 << 30)}
-    said = subprocess.run([CEPH, "start", folder, "1"], env=os.environ | settings, timeout=240,
+    said = subprocess.run([CEPH, "start", folder, str(osds)], env=os.environ | settings, timeout=240,
                           stdout=subprocess.PIPE, text=True, check=True).stdout
     found = dict(line.removeprefix("export ").split("=", 1) for line in said.splitlines())
     return {"TACHO_TEST_CEPH": found["S3_ENDPOINT"],
