@@ -163,10 +163,6 @@ CollectorWorld MakeWorld(const CommandLine& line, const log::Log& log, Told* tol
     told->disk_failed = true;
     ::kill(::getpid(), SIGTERM);
   };
-  world.on_shard_lost = [told] {
-    told->shard_lost = true;
-    ::kill(::getpid(), SIGUSR1);
-  };
   return world;
 }
 
@@ -285,7 +281,14 @@ class Runner {
   std::optional<int> RunCollector() {
     Told told;
     CollectorWorld world = MakeWorld(line_, log_, &told);
-    if (standby_ != nullptr) world.ownership = standby_->ownership();
+    if (standby_ != nullptr) {
+      world.ownership = standby_->ownership();
+      // Without spares it stays, and answers queries with what it had.
+      world.on_shard_lost = [&told] {
+        told.shard_lost = true;
+        ::kill(::getpid(), SIGUSR1);
+      };
+    }
     auto collector = Collector::Start(config_, std::move(world));
     if (!collector.ok()) {
       if (standby_ != nullptr && absl::IsAborted(collector.status())) {

@@ -287,6 +287,21 @@ std::vector<Finding> CheckWay(const Way& way) {
   return findings;
 }
 
+// The findings of the first way that works, or of the first one: with spares any of them may lead
+// to the owner of a shard.
+std::vector<Finding> CheckWays(const std::vector<Way>& ways) {
+  std::vector<Finding> first;
+  for (const Way& way : ways) {
+    std::vector<Finding> findings = CheckWay(way);
+    const bool works = std::none_of(findings.begin(), findings.end(), [](const Finding& finding) {
+      return finding.severity == Severity::kFailed;
+    });
+    if (works || ways.size() == 1) return findings;
+    if (first.empty()) first = std::move(findings);
+  }
+  return first;
+}
+
 }  // namespace
 
 std::vector<Check> CollectorChecks(const DiagnoseContext& context) {
@@ -302,19 +317,30 @@ std::vector<Check> CollectorChecks(const DiagnoseContext& context) {
   const auto identity = IdentityOf(context);
   std::vector<Check> checks;
   const bool cluster = IsCluster(context.config.collector());
+  const std::vector<std::string> spares = SpareAddresses(context.config.collector());
   for (size_t i = 0; i < addresses->size(); ++i) {
     const std::string& address = (*addresses)[i];
-    const Way way{.config = context.config,
-                  .agent_id = identity.ok() ? identity->agent_id : "",
-                  .address = address,
-                  .version = context.version,
-                  .timeout = context.timeout,
-                  .shards = cluster ? static_cast<uint32_t>(addresses->size()) : 0,
-                  .shard = cluster ? static_cast<uint32_t>(i) : 0};
+    Way way{.config = context.config,
+            .agent_id = identity.ok() ? identity->agent_id : "",
+            .address = address,
+            .version = context.version,
+            .timeout = context.timeout,
+            .shards = cluster ? static_cast<uint32_t>(addresses->size()) : 0,
+            .shard = cluster ? static_cast<uint32_t>(i) : 0};
+    std::vector<Way> ways = {way};
+    for (const std::string& spare : spares) {
+      way.address = spare;
+      ways.push_back(way);
+    }
+    for (size_t other = 0; !spares.empty() && other < addresses->size(); ++other) {
+      way.address = (*addresses)[other];
+      if (other != i) ways.push_back(way);
+    }
+    // The steps of a way one after the other; most end at once where the first one fails.
+    const absl::Duration deadline = 3 * context.timeout * ways.size();
     checks.push_back({.name = absl::StrCat("collector ", address),
-                      // Its steps one after the other; most end at once where the first one fails.
-                      .deadline = 3 * context.timeout,
-                      .run = [way] { return CheckWay(way); },
+                      .deadline = deadline,
+                      .run = [ways = std::move(ways)] { return CheckWays(ways); },
                       .remedy = "the resolver or the network drops everything; look at "
                                 "/etc/resolv.conf and the firewall"});
   }

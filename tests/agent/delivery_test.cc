@@ -57,6 +57,7 @@ class DeliveryTest : public ::testing::Test {
     auto delivery = Delivery::Open({.spool = {.path = path_},
                                     .addresses = addresses,
                                     .cluster = true,
+                                    .spares = spares_,
                                     .home_job = kHome,
                                     .stream = [stream] { return stream; }});
     ASSERT_TRUE(delivery.ok()) << delivery.status();
@@ -84,6 +85,7 @@ class DeliveryTest : public ::testing::Test {
   const std::string path_;
   std::vector<std::string> jobs_;  // By shard.
   std::array<FakeCollector, kShards> members_;
+  std::vector<std::string> spares_;
   absl::Mutex log_mutex_;
   std::vector<std::string> log_ ABSL_GUARDED_BY(log_mutex_);
   std::unique_ptr<Delivery> delivery_;
@@ -124,6 +126,55 @@ TEST_F(DeliveryTest, AMemberThatIsAwayHoldsUpNoOther) {
   members_[1].Start();
   EXPECT_TRUE(members_[1].WaitForDurable(50));
   EXPECT_EQ(members_[1].values().size(), 50u);
+}
+
+// The new owner has what the old one has acknowledged, and nothing is counted as lost.
+TEST_F(DeliveryTest, TheOwnerOfAShardIsFoundAtASpare) {
+  FakeCollector spare;
+  spare.greet = [](const v1::Hello& hello) {
+    if (hello.shard() == 1) return grpc::Status::OK;
+    return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "this is shard 1 of 3");
+  };
+  for (uint32_t shard : {0, 2}) {
+    members_[shard].greet = [shard](const v1::Hello& hello) {
+      if (hello.shard() == shard) return grpc::Status::OK;
+      return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "this is another shard");
+    };
+  }
+  spares_ = {spare.address()};
+  Open();
+  for (const std::string& job : jobs_) Append(job, 1);
+  for (FakeCollector& member : members_) ASSERT_TRUE(member.WaitForDurable(1));
+  while (delivery_->Stats().entries > 0) absl::SleepFor(absl::Milliseconds(2));
+  members_[1].Stop();
+  for (const std::string& job : jobs_) Append(job, 2);
+  ASSERT_TRUE(spare.WaitForDurable(2));
+  EXPECT_EQ(spare.values(), (std::map<uint64_t, double>{{2, 2}}));
+  const v1::Hello hello = spare.hellos().at(0);
+  EXPECT_EQ(hello.first_sequence(), 2u);
+  EXPECT_EQ(hello.acknowledged_sequence(), 1u);
+  EXPECT_EQ(hello.shards(), kShards);
+  EXPECT_FALSE(hello.several_collectors());
+  EXPECT_TRUE(members_[0].WaitForDurable(2));
+  EXPECT_EQ(members_[0].values().size(), 2u);
+}
+
+TEST_F(DeliveryTest, TheOwnerOfAShardIsFoundAtAnotherMember) {
+  members_[0].Stop();
+  for (uint32_t shard : {1, 2}) {
+    members_[shard].greet = [shard](const v1::Hello& hello) {
+      // Member 2 has taken shard 0 over; nobody owns shard 2.
+      if (hello.shard() == (shard == 2 ? 0u : 1u)) return grpc::Status::OK;
+      return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "this is another shard");
+    };
+  }
+  FakeCollector spare;
+  spare.Stop();
+  spares_ = {spare.address()};
+  Open();
+  Append(jobs_[0], 7);
+  ASSERT_TRUE(members_[2].WaitForDurable(1));
+  EXPECT_EQ(members_[2].values(), (std::map<uint64_t, double>{{1, 7}}));
 }
 
 TEST_F(DeliveryTest, StoppingWaitsForAllMembersAtOnce) {

@@ -327,6 +327,28 @@ TEST_F(DiagnoseTest, EachMemberIsAskedForItsShard) {
   EXPECT_THAT(calls[1].remedy, HasSubstr("cluster.members"));
 }
 
+TEST_F(DiagnoseTest, TheOwnerOfAShardMayBeASpare) {
+  FakeCollector members[2];
+  FakeCollector spare;
+  for (FakeCollector& member : members) {
+    context_.config.mutable_collector()->add_members(member.address());
+  }
+  context_.config.mutable_collector()->add_spares(spare.address());
+  members[1].Stop();
+  spare.greet = [](const v1::Hello& hello) {
+    if (hello.shard() == 1) return grpc::Status::OK;
+    return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "this is shard 1 of 2");
+  };
+  EXPECT_EQ(ExitCodeOf(RunChecks(CollectorChecks(context_)).findings), 0);
+  spare.Stop();
+  // What is said is about the member.
+  const auto findings = RunChecks(CollectorChecks(context_)).findings;
+  EXPECT_NE(ExitCodeOf(findings), 0);
+  for (const Finding& finding : findings) {
+    if (finding.severity == Severity::kFailed) EXPECT_EQ(finding.subject, members[1].address());
+  }
+}
+
 // A listener that accepts and never says anything, as a firewall that swallows what comes back.
 TEST_F(DiagnoseTest, CollectorThatSaysNothingEndsInTime) {
   CannedHttpServer server;

@@ -138,6 +138,13 @@ TEST(CollectorAddressesTest, MembersAreTakenInTheirOrder) {
   EXPECT_THAT(*CollectorAddresses(config), ElementsAre("b:2", "a:1"));
 }
 
+TEST(CollectorAddressesTest, OneMemberMayHaveSpares) {
+  const auto config = Parse("collector: {members: ['a:1'], spares: ['b:1', 'c:1']}");
+  EXPECT_FALSE(IsCluster(config));
+  EXPECT_THAT(*CollectorAddresses(config), ElementsAre("a:1"));
+  EXPECT_THAT(SpareAddresses(config), ElementsAre("b:1", "c:1"));
+}
+
 TEST(CollectorAddressesTest, MembersThatMakeNoClusterAreRefusedByName) {
   const auto refusal = [](absl::string_view yaml) {
     return std::string(CollectorAddresses(Parse(yaml)).status().message());
@@ -149,6 +156,9 @@ TEST(CollectorAddressesTest, MembersThatMakeNoClusterAreRefusedByName) {
   EXPECT_THAT(refusal("collector: {members: ['a:1']}"), HasSubstr("has one address (a:1)"));
   EXPECT_THAT(refusal("collector: {members: ['a:1', '']}"), HasSubstr("empty element"));
   EXPECT_THAT(refusal("collector: {members: ['a:1', 'b:2', 'a:1']}"), HasSubstr("a:1 twice"));
+  EXPECT_THAT(refusal("collector: {members: ['a:1', 'b:2'], spares: ['b:2']}"),
+              HasSubstr("b:2 twice"));
+  EXPECT_THAT(refusal("collector: {spares: ['b:2']}"), HasSubstr("needs collector.members"));
 }
 
 TEST(BacklogPaceTest, KeepsToItsRateAndSavesALittle) {

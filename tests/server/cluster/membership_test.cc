@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Optional;
 
 config::v1::Collector ConfigOf(const std::vector<std::string>& members,
                                const std::string& member = "") {
@@ -118,6 +120,64 @@ TEST(MembershipTest, AListThatIsNoClusterIsRefused) {
   EXPECT_THAT(WhyRefused(ConfigOf({"a:1", "b:1", "a:1"}), "a"), HasSubstr("names a:1 twice"));
   EXPECT_THAT(WhyRefused(ConfigOf({"a:1", "b:0"}), "a"), HasSubstr("b:0 has the port 0"));
   EXPECT_THAT(WhyRefused(ConfigOf({}, "a")), HasSubstr("cluster.member: needs cluster.members"));
+}
+
+config::v1::Collector WithSpares(const std::vector<std::string>& members,
+                                 const std::vector<std::string>& spares,
+                                 const std::string& member = "") {
+  config::v1::Collector config = ConfigOf(members, member);
+  config.mutable_cluster()->mutable_spares()->Add(spares.begin(), spares.end());
+  config.mutable_cluster()->set_ack("shared");
+  return config;
+}
+
+TEST(MembershipTest, ASpareHasNoShardOfItsOwn) {
+  const auto config = WithSpares({"a.tacho:1", "b.tacho:1"}, {"c.tacho:1"});
+  const auto spare = FindSelf(config, "c");
+  ASSERT_TRUE(spare.ok()) << spare.status();
+  EXPECT_EQ(spare->address, "c.tacho:1");
+  EXPECT_EQ(spare->home, std::nullopt);
+  const auto member = FindSelf(config, "b");
+  ASSERT_TRUE(member.ok()) << member.status();
+  EXPECT_THAT(member->home, Optional(1));
+}
+
+TEST(MembershipTest, WithASeatTheOwnersAreWhereTheyAre) {
+  const auto config = WithSpares({"a:1", "b:1"}, {"c:1"}, "c:1");
+  std::string owner_of_1;
+  const auto made = Membership::Make(config, "", Seat{.shard = 0, .owner = [&](uint32_t shard) {
+                                                        return shard == 0 ? "c:1" : owner_of_1;
+                                                      }});
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_TRUE(made->moves());
+  EXPECT_EQ(made->own(), 0u);
+  EXPECT_EQ(made->address(0), "c:1");
+  EXPECT_EQ(made->address(1), "b:1");  // As long as nobody knows better.
+  const auto before = made->channel(1);
+  EXPECT_EQ(made->channel(1), before);
+  owner_of_1 = "a:1";
+  EXPECT_EQ(made->address(1), "a:1");
+  EXPECT_NE(made->channel(1), before);
+}
+
+TEST(MembershipTest, OneMemberMayHaveASpare) {
+  const auto made = Membership::Make(WithSpares({"a:1"}, {"b:1"}), "a");
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_FALSE(made->is_cluster());
+  EXPECT_EQ(made->address(0), "a:1");
+}
+
+TEST(MembershipTest, SparesThatCannotBeAreRefused) {
+  EXPECT_THAT(WhyRefused(WithSpares({}, {"c:1"})),
+              HasSubstr("cluster.spares: needs cluster.members"));
+  EXPECT_THAT(WhyRefused(WithSpares({"a:1", "b:1"}, {"b:1"}), "a"), HasSubstr("names b:1 twice"));
+  EXPECT_THAT(WhyRefused(WithSpares({"a:1", "b:1"}, {"c:0"}), "a"),
+              HasSubstr("c:0 has the port 0"));
+  EXPECT_THAT(WhyRefused(WithSpares({"a:1", "b:1"}, {"c:1"}), "d"),
+              HasSubstr("is none of cluster.members and cluster.spares (a:1, b:1, c:1)"));
+  auto config = WithSpares({"a:1", "b:1"}, {"c:1"}, "a:1");
+  config.mutable_cluster()->set_ack("local");
+  EXPECT_THAT(WhyRefused(config), HasSubstr("cluster.spares: needs cluster.ack: shared"));
 }
 
 TEST(MembershipTest, AThousandAreTheMost) {
