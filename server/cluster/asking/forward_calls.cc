@@ -13,6 +13,14 @@ namespace tacho::server::cluster {
 namespace {
 
 constexpr char kForwardedMetric[] = "tacho_queries_forwarded_total";
+constexpr char kOnce[] = "1";
+
+// The value of kForwardedMetadata; empty: the caller is no member.
+std::string PassedOn(const grpc::CallbackServerContext& context) {
+  const auto found = context.client_metadata().find(kForwardedMetadata);
+  if (found == context.client_metadata().end()) return "";
+  return {found->second.data(), found->second.size()};
+}
 
 }  // namespace
 
@@ -47,19 +55,21 @@ bool ForwardCalls::draining() const {
 std::optional<uint32_t> ForwardCalls::OwnerElsewhere(const grpc::CallbackServerContext& context,
                                                      absl::string_view job) const {
   // A call that names no job is refused here, or is about what this collector says of itself.
-  if (job.empty() || !AsksAll(context)) return std::nullopt;
+  if (job.empty()) return std::nullopt;
   const uint32_t shard = membership().ShardOf(job);
   if (shard == membership().own()) return std::nullopt;
-  return shard;
+  const std::string passed_on = PassedOn(context);
+  if (passed_on.empty() || (passed_on == kOnce && membership().moves())) return shard;
+  return std::nullopt;
 }
 
 bool ForwardCalls::AsksAll(const grpc::CallbackServerContext& context) const {
-  return membership().shards() > 1 && context.client_metadata().count(kForwardedMetadata) == 0;
+  return membership().shards() > 1 && PassedOn(context).empty();
 }
 
 absl::StatusOr<Asker> ForwardCalls::Admit(const grpc::CallbackServerContext& context) const {
   if (draining()) return errors::Draining();
-  Asker asker = {security::CredentialsOf(context), context.deadline()};
+  Asker asker = {security::CredentialsOf(context), context.deadline(), !PassedOn(context).empty()};
   const security::AccessControl* const access = options_.access;
   if (access == nullptr || !access->enabled()) return asker;
   if (const auto caller = access->Authenticate(asker.shown); !caller.ok()) return caller.status();
@@ -86,7 +96,7 @@ ForwardCalls::Call::Call(ForwardCalls* calls, uint32_t shard, const Asker& asker
       calls_(calls),
       shard_(shard),
       context_(std::make_shared<grpc::ClientContext>()) {
-  context_->AddMetadata(kForwardedMetadata, "1");
+  context_->AddMetadata(kForwardedMetadata, asker.was_passed_on ? "2" : kOnce);
   if (asker.deadline != std::chrono::system_clock::time_point::max()) {
     context_->set_deadline(asker.deadline);
   }

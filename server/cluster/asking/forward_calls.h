@@ -4,7 +4,9 @@
 // A call is passed on with its request, the caller's token and deadline, and its cancellation. The
 // messages and the status with its details come back. Such a call has the metadata
 // kForwardedMetadata, and its receiver answers from what it keeps itself. So a call is passed on
-// once at most, even if two members have different lists of members.
+// once at most, even if two members have different lists of members. Where shards move, twice:
+// right after a takeover the first one may have asked the old owner, which has another shard by
+// now.
 #pragma once
 
 #include <atomic>
@@ -31,7 +33,7 @@
 
 namespace tacho::server::cluster {
 
-// Metadata of a call that a member has passed on.
+// Metadata of a call that a member has passed on: "1", or "2" the second time.
 inline constexpr char kForwardedMetadata[] = "tacho-forwarded";
 
 struct ForwardOptions {
@@ -45,6 +47,7 @@ struct ForwardOptions {
 struct Asker {
   security::Credentials shown;
   std::chrono::system_clock::time_point deadline;
+  bool was_passed_on = false;  // By another member.
 };
 
 // Thread-safe.
