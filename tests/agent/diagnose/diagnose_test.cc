@@ -345,7 +345,9 @@ TEST_F(DiagnoseTest, TheOwnerOfAShardMayBeASpare) {
   const auto findings = RunChecks(CollectorChecks(context_)).findings;
   EXPECT_NE(ExitCodeOf(findings), 0);
   for (const Finding& finding : findings) {
-    if (finding.severity == Severity::kFailed) EXPECT_EQ(finding.subject, members[1].address());
+    if (finding.severity == Severity::kFailed) {
+      EXPECT_EQ(finding.subject, members[1].address());
+    }
   }
 }
 

@@ -231,7 +231,7 @@ TEST_F(OwnershipTest, WhateverHappensEachShardGetsOneOwnerInTheEnd) {
     }
     bucket_.DeliverLate();
     troubled = false;
-    for (const std::string& address : {"c:1", "d:1"}) {
+    for (const char* const address : {"c:1", "d:1"}) {
       if (!processes.contains(address)) processes[address] = Run(address);
     }
     std::map<uint32_t, std::string> owners;
