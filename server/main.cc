@@ -255,6 +255,9 @@ class Runner {
       if (!signal.ok()) return CannotStart(signal.status());
       const std::optional<int> status = *signal != 0 ? 0 : RunCollector();
       if (!status.has_value()) {
+        // That it has lost the shard is often known from the shard's log first. A look at the map
+        // keeps it from claiming the shard once more.
+        standby_->ownership()->Look();
         if (standby_->ownership()->shard().has_value()) log_.Error(kTakenInSpiteOfTheMap);
         continue;
       }

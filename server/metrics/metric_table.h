@@ -35,7 +35,7 @@ inline constexpr absl::string_view kIfPowerIsRecorded =
 inline constexpr absl::string_view kIfPriced = "If `cost` has prices for it";
 inline constexpr absl::string_view kWithPage = "Only with a page whose address is known";
 inline constexpr absl::string_view kWithTls = "Only with TLS";
-inline constexpr absl::string_view kWithSpares = "Only with `cluster.spares`";
+inline constexpr absl::string_view kWithSpares = "Only in a cluster with spares";
 inline constexpr absl::string_view kWithBucket = "Only with a bucket";
 inline constexpr absl::string_view kWithSharedAcks =
     "Only while acknowledgements wait for the bucket";

@@ -37,6 +37,9 @@ const char* NameOf(ProbeFinding::Result result);  // "pass", "fail", "unknown".
 
 struct ProbeReport {
   std::vector<ProbeFinding> findings;
+  // Something speaks against it. If not, and it is not fit either, the service did not answer
+  // clearly: probe it again.
+  bool failed = false;
   // Several collectors may share the bucket: no finding is fail, and those of create_… and
   // replace_… pass.
   bool fit_to_share = false;

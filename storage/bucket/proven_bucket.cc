@@ -46,6 +46,8 @@ absl::Status ProvenBucket::Probe() {
   if (quoting != nullptr) bucket_ = std::move(quoting);
   proven_ = options_.to_share ? report.fit_to_share : report.fit_for_history;
   if (proven_) return absl::OkStatus();
+  // The next write probes again: a service that is in trouble now must not be given up for minutes.
+  if (!report.failed) return absl::UnavailableError(report.verdict);
   failed_until_ = options_.monotonic() + kPause;
   failure_ = absl::FailedPreconditionError(report.verdict);
   return failure_;

@@ -43,7 +43,8 @@ class ProvenBucket final : public Bucket {
   // Probes the bucket if that was not done yet. Every write does this first. Several threads that
   // come at once wait for one probe.
   //   FAILED_PRECONDITION  the bucket is not fit for what Options asks. The message says why.
-  //   UNAVAILABLE, others  as ProbeBucket(): the next write tries again.
+  //   UNAVAILABLE, others  as ProbeBucket(), or the answers were not clear: the next write tries
+  //                        again.
   absl::Status Prove() ABSL_LOCKS_EXCLUDED(probing_, mutex_);
 
   absl::StatusOr<StoredObject> Get(absl::string_view key) override;

@@ -68,9 +68,10 @@ void WriteMembersJson(std::ostream& out, const v1::GetMembersResponse& answer) {
   JsonWriter json(out);
   json.Object([&] {
     json.Field("own_shard", Maybe(!answer.members().empty(), answer.own_shard()));
-    json.Field("has_spares", answer.has_spares());
-    json.Array("standbys", answer.standbys(),
-               [&](const std::string& address) { json.Value(address); });
+    if (answer.has_spares()) {
+      json.Array("standbys", answer.standbys(),
+                 [&](const std::string& address) { json.Value(address); });
+    }
     json.Objects("members", answer.members(), [&](const v1::ClusterMember& member) {
       const bool known = IsKnown(member);
       json.Field("shard", member.shard());
@@ -160,7 +161,7 @@ Examples:
   tachoctl cluster
   tachoctl cluster -o json | jq -r '.members[] | select(.state != "ok") | .address'
 
-JSON: {"own_shard" or null, "has_spares": bool, "standbys": [address], "members": [{"shard", "address", "state": "ok"|"fenced"|"unreachable",
+JSON: {"own_shard" or null, with spares "standbys": [address], "members": [{"shard", "address", "state": "ok"|"fenced"|"unreachable",
   "error", "version", "jobs", "agents", "shipping": null or {"epoch", "fenced", "unshipped_bytes",
   "unshipped_seconds"}}]}. Unknown values are null; without a cluster there are no members.)",
       .flags = {},

@@ -334,6 +334,10 @@ TEST_F(DiagnoseTest, TheOwnerOfAShardMayBeASpare) {
     context_.config.mutable_collector()->add_members(member.address());
   }
   context_.config.mutable_collector()->add_spares(spare.address());
+  members[0].greet = [](const v1::Hello& hello) {
+    if (hello.shard() == 0) return grpc::Status::OK;
+    return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "this is shard 0 of 2");
+  };
   members[1].Stop();
   spare.greet = [](const v1::Hello& hello) {
     if (hello.shard() == 1) return grpc::Status::OK;

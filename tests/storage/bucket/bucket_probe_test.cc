@@ -9,6 +9,7 @@
 
 #include "storage/bucket/bucket.h"
 #include "tests/storage/bucket/bucket_under_test.h"
+#include "tests/support/fake_bucket.h"
 #include "tests/support/fake_object_store.h"
 
 namespace tacho::storage {
@@ -108,8 +109,33 @@ TEST(ProbeTest, ServiceThatIsBusyIsNotJudged) {
   });
   const ProbeReport report = Probe(store);
   EXPECT_FALSE(report.fit_to_share);
+  EXPECT_FALSE(report.failed);
   EXPECT_EQ(report.Find("create_once")->result, Result::kUnknown);
   EXPECT_THAT(report.verdict, HasSubstr("try again"));
+}
+
+// An answer is lost, and the client sends the request again: it is refused then, though its first
+// one has won.
+TEST(ProbeTest, LostAnswersDoNotSpeakAgainstAService) {
+  FakeBucket bucket;
+  bucket.set_faults([](const BucketRequest& request) {
+    return request.writes() ? BucketFault::kTwice : BucketFault::kNone;
+  });
+  const auto report = ProbeBucket(bucket);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_TRUE(report->fit_to_share) << Failures(*report);
+  EXPECT_FALSE(report->failed);
+}
+
+TEST(ProbeTest, ABucketWithVersionsIsRefusedAlsoWhenAnswersAreLost) {
+  FakeBucket bucket(BucketPersonality::kRgwVersioned);
+  bucket.set_faults([](const BucketRequest& request) {
+    return request.writes() ? BucketFault::kTwice : BucketFault::kNone;
+  });
+  const auto report = ProbeBucket(bucket);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_FALSE(report->fit_to_share);
+  EXPECT_TRUE(report->failed);
 }
 
 TEST(ProbeTest, SendsAboutAHundredRequests) {

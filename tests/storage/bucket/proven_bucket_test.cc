@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
@@ -97,6 +98,24 @@ TEST_F(ProvenBucketTest, ABucketThatIsAwayIsProbedByTheNextWrite) {
   store.OnRequest(nullptr);
   EXPECT_TRUE(bucket->Put("new", "x").ok());
   EXPECT_EQ(reports_, 1);
+}
+
+// A service in trouble is no unfit one: a takeover must not wait for ten minutes because of it.
+TEST_F(ProvenBucketTest, AnswersThatAreNotClearAreAskedForAgainAtOnce) {
+  FakeObjectStore store(Manner::kAws);
+  std::atomic<bool> busy = true;
+  store.OnRequest([&busy](const FakeObjectStore::Request& request) {
+    return busy && request.headers.count("if-none-match") > 0 ? Fault::kError : Fault::kNone;
+  });
+  ProvenBucket::Options options;
+  options.bucket = OptionsFor(store, "s3://tests");
+  options.to_share = true;
+  options.monotonic = [this] { return now_; };
+  const auto bucket = *ProvenBucket::Open(std::move(options));
+  const absl::Status unclear = bucket->Prove();
+  EXPECT_TRUE(absl::IsUnavailable(unclear)) << unclear;
+  busy = false;
+  EXPECT_TRUE(bucket->PutNew("new", "x").ok());
 }
 
 }  // namespace
