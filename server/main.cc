@@ -59,12 +59,6 @@ namespace {
 constexpr int kExitFailure = 1;
 constexpr int kExitUsage = 2;
 
-// Its claim came late, after it had stood still; or the configuration is wrong.
-constexpr char kTakenInSpiteOfTheMap[] =
-    "another process has claimed this collector's shard, and the bucket still names this one as "
-    "its owner: it takes the shard back. If you see this again, two processes have the same "
-    "cluster.member: give each its own";
-
 int Fail(int code, const absl::Status& status) {
   std::cerr << "tacho-collector: " << status.message() << "\n";
   return code;
@@ -255,10 +249,9 @@ class Runner {
       if (!signal.ok()) return CannotStart(signal.status());
       const std::optional<int> status = *signal != 0 ? 0 : RunCollector();
       if (!status.has_value()) {
-        // That it has lost the shard is often known from the shard's log first. A look at the map
-        // keeps it from claiming the shard once more.
-        standby_->ownership()->Look();
-        if (standby_->ownership()->shard().has_value()) log_.Error(kTakenInSpiteOfTheMap);
+        // The shard's log often tells of the loss before the map does. Without a look at the map
+        // this collector would claim the shard once more, from its rightful owner.
+        standby_->ownership()->Doubt();
         continue;
       }
       // Another collector may go on at once; all that it needs is in the bucket.

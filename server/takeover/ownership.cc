@@ -216,6 +216,11 @@ void Ownership::Become(std::optional<uint32_t> shard) {
   if (options_.on_change) options_.on_change();
 }
 
+void Ownership::Doubt() {
+  absl::MutexLock looking(&looking_);
+  if (shard().has_value()) Become(std::nullopt);
+}
+
 void Ownership::Release() {
   absl::MutexLock looking(&looking_);
   released_ = true;

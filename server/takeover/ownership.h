@@ -58,6 +58,10 @@ class Ownership {
   // a loss it has to be called again.
   void Seek() { seeking_ = true; }
 
+  // This collector may have lost its shard. Until a look has found that the map still names it, it
+  // owns none; Seek() has to be called for that.
+  void Doubt() ABSL_LOCKS_EXCLUDED(looking_, mutex_);
+
   // The shard that this collector owns now. None: it waits.
   std::optional<uint32_t> shard() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The address of the owner as the last look has seen it; empty: none, or not known.

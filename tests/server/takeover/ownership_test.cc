@@ -150,6 +150,29 @@ TEST_F(OwnershipTest, ItTakesNothingBeforeItIsReady) {
   EXPECT_THAT(ShardOf(a), Optional(0));
 }
 
+// The shard's log has told that another one is the owner, and the bucket does not answer yet.
+TEST_F(OwnershipTest, AfterADoubtTheMapDecides) {
+  const auto a = Run("a:1");
+  const auto b = Run("b:1");
+  Pass({a.get(), b.get()}, 5);
+  bool answers = false;
+  bucket_.set_faults([&answers](const storage::BucketRequest&) {
+    return answers ? storage::BucketFault::kNone : storage::BucketFault::kRefused;
+  });
+  for (const auto* process : {&a, &b}) {
+    (*process)->ownership->Doubt();
+    (*process)->ownership->Seek();
+  }
+  Pass({a.get(), b.get()}, 5);
+  EXPECT_EQ(ShardOf(a), std::nullopt);
+  answers = true;
+  storage::OwnerMapObject map(&bucket_, [] { return 99; });
+  ASSERT_TRUE(map.Change(0, "a:1", "c:1").ok());
+  Pass({a.get(), b.get()}, 5);
+  EXPECT_EQ(ShardOf(a), std::nullopt);
+  EXPECT_THAT(ShardOf(b), Optional(1));
+}
+
 TEST_F(OwnershipTest, NobodyTakesAnythingAfterAnAbsenceOfTheBucket) {
   const auto a = Run("a:1");
   const auto b = Run("b:1");
