@@ -121,13 +121,15 @@ int main(int argc, char** argv) {
   }
   std::printf(
       "{\"seed\": %llu, \"wrong\": %s, \"rows\": %llu, \"acknowledged\": %llu, "
-      "\"checks\": %llu, \"refused_samples\": %llu, \"virtual_seconds\": %.0f, "
+      "\"checks\": %llu, \"refused_samples\": %llu, \"range_samples\": %llu, "
+      "\"virtual_seconds\": %.0f, "
       "\"switches\": %llu, \"fingerprint\": \"%016llx\", \"faults\": [%s]}\n",
       static_cast<unsigned long long>(seed), Quoted(result.wrong).c_str(),
       static_cast<unsigned long long>(result.rows),
       static_cast<unsigned long long>(result.acknowledged),
       static_cast<unsigned long long>(result.checks),
-      static_cast<unsigned long long>(result.refused_samples), result.virtual_seconds,
+      static_cast<unsigned long long>(result.refused_samples),
+      static_cast<unsigned long long>(result.range_samples), result.virtual_seconds,
       static_cast<unsigned long long>(tacho::simulate::Switches()),
       static_cast<unsigned long long>(tacho::simulate::Fingerprint()), faults.c_str());
   std::fflush(stdout);

@@ -108,6 +108,17 @@ TEST_F(HostsTest, AnAgentSaysThatItsSpoolIsAnOldCopy) {
   EXPECT_EQ(collector_.Check(false, 0), "");
 }
 
+// Queries of parts that are of another time than the rows would find nothing wrong in any store.
+TEST_F(HostsTest, QueriesOfPartsMeetRows) {
+  ASSERT_TRUE(collector_.Start().ok());
+  ASSERT_TRUE(agent_.Start().ok());
+  for (int i = 0; i < 20; ++i) {
+    SleepNs(5 * kSecond);
+    EXPECT_EQ(collector_.QueryParts(), "");
+  }
+  EXPECT_GT(collector_.range_samples(), 0u);
+}
+
 TEST_F(HostsTest, ARowThatItsSourcePassedOverIsRequired) {
   const Model::Source source = {0, 1};
   for (const uint64_t number : {1, 2, 3}) model_.Make(source, number, 1000 + number, true);

@@ -336,6 +336,7 @@ LaboratoryResult Laboratory::Run() {
   result_.rows = model_.rows();
   result_.acknowledged = model_.acknowledged_rows();
   result_.refused_samples = collector_->refused_samples();
+  result_.range_samples = collector_->range_samples();
   result_.virtual_seconds = static_cast<double>(LaboratoryNs()) / kSecond;
   return std::move(result_);
 }

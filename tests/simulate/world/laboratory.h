@@ -34,6 +34,7 @@ struct LaboratoryResult {
   uint64_t acknowledged = 0;
   uint64_t checks = 0;
   uint64_t refused_samples = 0;
+  uint64_t range_samples = 0;  // Returned by queries of parts.
   double virtual_seconds = 0;
 };
 
