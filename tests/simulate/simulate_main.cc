@@ -97,6 +97,7 @@ int main(int argc, char** argv) {
   }
   const std::string directory = EnterDirectory();
   schedule.seed = options.seed;
+  schedule.start_unix_ns = tacho::simulate::StartUnixNs(options);
   // Some runs interrupt threads all the time, some hardly ever.
   constexpr uint32_t kInterrupts[] = {4, 16, 64, 1024};
   schedule.interrupt_one_in = kInterrupts[options.seed % 4];

@@ -38,6 +38,9 @@ struct LaboratoryResult {
   double virtual_seconds = 0;
 };
 
+// When the run begins. With some seeds midnight comes while there are faults.
+int64_t StartUnixNs(const LaboratoryOptions& options);
+
 // For the thread that called BeginSchedule().
 class Laboratory {
  public:
