@@ -97,6 +97,7 @@ int main(int argc, char** argv) {
   }
   const std::string directory = EnterDirectory();
   schedule.seed = options.seed;
+  schedule.start_unix_ns = tacho::simulate::StartUnixNs(options);
   // Some runs interrupt threads all the time, some hardly ever.
   constexpr uint32_t kInterrupts[] = {4, 16, 64, 1024};
   schedule.interrupt_one_in = kInterrupts[options.seed % 4];
@@ -121,13 +122,15 @@ int main(int argc, char** argv) {
   }
   std::printf(
       "{\"seed\": %llu, \"wrong\": %s, \"rows\": %llu, \"acknowledged\": %llu, "
-      "\"checks\": %llu, \"refused_samples\": %llu, \"virtual_seconds\": %.0f, "
+      "\"checks\": %llu, \"refused_samples\": %llu, \"range_samples\": %llu, "
+      "\"virtual_seconds\": %.0f, "
       "\"switches\": %llu, \"fingerprint\": \"%016llx\", \"faults\": [%s]}\n",
       static_cast<unsigned long long>(seed), Quoted(result.wrong).c_str(),
       static_cast<unsigned long long>(result.rows),
       static_cast<unsigned long long>(result.acknowledged),
       static_cast<unsigned long long>(result.checks),
-      static_cast<unsigned long long>(result.refused_samples), result.virtual_seconds,
+      static_cast<unsigned long long>(result.refused_samples),
+      static_cast<unsigned long long>(result.range_samples), result.virtual_seconds,
       static_cast<unsigned long long>(tacho::simulate::Switches()),
       static_cast<unsigned long long>(tacho::simulate::Fingerprint()), faults.c_str());
   std::fflush(stdout);

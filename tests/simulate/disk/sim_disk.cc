@@ -180,6 +180,7 @@ Status SimDisk::NewDirectory(const std::string& name,
 }
 
 Status SimDisk::GetFreeSpace(const std::string& /*path*/, uint64_t* bytes) {
+  if (const int64_t look_ns = faults().look_ns; look_ns > 0) SleepNs(look_ns);
   const uint64_t capacity = faults().capacity;
   *bytes = capacity - std::min(capacity, power_.bytes());
   return Status::OK();

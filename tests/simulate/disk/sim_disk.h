@@ -32,6 +32,7 @@ class SimDisk : public rocksdb::EnvWrapper {
     int failing_syncs = 0;           // So many syncs, also of directories, fail: an I/O error.
     int lying_syncs = 0;             // So many syncs of logs do nothing, and say that all is well.
     int64_t sync_ns = 200'000;       // What a sync takes.
+    int64_t look_ns = 0;             // What it takes to find out how much room is left.
   };
   void Set(const Faults& faults) ABSL_LOCKS_EXCLUDED(mutex_);
   Faults faults() const ABSL_LOCKS_EXCLUDED(mutex_);

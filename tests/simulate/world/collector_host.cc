@@ -298,14 +298,16 @@ std::string CollectorHost::ReadSeries(storage::JobView* view, const storage::Ser
 std::string CollectorHost::QueryParts() {
   if (process_ == nullptr) return "";
   RangePart part;
-  part.end_ns = LaboratoryNs() - static_cast<int64_t>(ScheduleRandom() % 300) * 1'000'000'000;
+  // The laboratory's wall clock, which is right.
+  part.end_ns =
+      absl::ToUnixNanos(absl::Now()) - static_cast<int64_t>(ScheduleRandom() % 300) * 1'000'000'000;
   part.begin_ns = part.end_ns - static_cast<int64_t>(10 + ScheduleRandom() % 50) * 1'000'000'000;
   part.max_points = 1 + static_cast<uint32_t>(ScheduleRandom() % 20);
   part.by_step = ScheduleRandom() % 4 == 0;
   part.effective = ScheduleRandom() % 2 == 0;
   for (const storage::JobSummary& job : process_->store->Jobs()) {
     part.job = job.name;
-    const auto wrong = CheckRange(*process_->store, *model_, part);
+    const auto wrong = CheckRange(*process_->store, *model_, part, &range_samples_);
     if (wrong.ok() && wrong->empty()) continue;
     std::string text = wrong.ok() ? *wrong : Failed("a range query", wrong.status());
     // Rows that were returned before may be gone once damage was found.

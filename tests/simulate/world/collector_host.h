@@ -49,6 +49,8 @@ class CollectorHost {
   // Queries a few seconds of each series as a dashboard does, see range_check.h. Returns what is
   // wrong.
   std::string QueryParts();
+  // How many samples those queries have returned.
+  uint64_t range_samples() const { return range_samples_; }
   // Why it would say that it is not ready; empty if it is ready.
   std::string WhyNotReady() const;
   // Its disk has lied or changed bits, and it says that the store is damaged: it will not start any
@@ -97,6 +99,7 @@ class CollectorHost {
   std::atomic<bool> wants_to_end_ = false;
   uint64_t refused_before_ = 0;
   uint64_t errors_before_ = 0;
+  uint64_t range_samples_ = 0;
   // The disk has lied about a sync: rows may be missing, as long as the collector reports it.
   bool lied_ = false;
   bool reported_before_ = false;

@@ -29,6 +29,9 @@ void BeginOnDisk(const Fault& fault, SimDisk* disk) {
     case FaultKind::kNoRoom:
       faults.full_append = static_cast<int>(fault.amount);
       break;
+    case FaultKind::kSlowLook:
+      faults.look_ns = fault.amount * 1'000'000;
+      break;
     case FaultKind::kNoRoomForLarge:
       faults.full_size = static_cast<size_t>(fault.amount);
       faults.kill_after = static_cast<uint64_t>(fault.effects);
@@ -58,6 +61,9 @@ void EndOnDisk(FaultKind kind, SimDisk* disk) {
       break;
     case FaultKind::kNoRoom:
       faults.full_append = none.full_append;
+      break;
+    case FaultKind::kSlowLook:
+      faults.look_ns = none.look_ns;
       break;
     case FaultKind::kNoRoomForLarge:
       faults.full_size = none.full_size;

@@ -41,6 +41,7 @@ constexpr KindRow kKinds[] = {
     {FaultKind::kSpoolLost, 0, "loses its spool"},
     {FaultKind::kSpoolCopied, 0, "has its spool copied, and gets the copy back"},
     {FaultKind::kRot, 0, "has a bit changed in a file that was synced"},
+    {FaultKind::kSlowLook, 0, "has a disk that says in so many ms what room is left"},
 };
 
 bool IsOfCollector(FaultKind kind) { return kind <= FaultKind::kCollectorRestart; }
@@ -68,6 +69,7 @@ class Planner {
     if (options_.clocks) AddClocks(&plan);
     if (options_.large) AddLargeRefusals(&plan);
     if (options_.tight) AddTightDisks(&plan);
+    if (options_.midnight > 0) AddMidnight(&plan);
     for (int64_t left = options_.rot ? 1 + Below(4) : 0; left > 0; --left) {
       const int64_t at = Below(options_.seconds);
       plan.push_back({.at_s = at, .kind = FaultKind::kRot});
@@ -205,6 +207,27 @@ class Planner {
       plan->push_back({.at_s = at + full_for + 1 + Below(tight_for),
                        .kind = FaultKind::kCollectorKill,
                        .amount = AnyScale(20)});
+    }
+  }
+
+  // Rows are taken, cannot be sealed for want of a day, and go back; others of the same layouts
+  // come while the store looks for room. Then the process is killed.
+  void AddMidnight(std::vector<Fault>* plan) {
+    const int64_t begin = std::max<int64_t>(0, options_.midnight - 1 - Below(10));
+    const int64_t length = 30 + Below(40);
+    plan->push_back({.at_s = begin,
+                     .kind = FaultKind::kDiskFull,
+                     .amount = 300'000 + Below(1'500'000),
+                     .seconds = length});
+    plan->push_back({.at_s = begin,
+                     .kind = FaultKind::kSlowLook,
+                     .amount = 50 + Below(800),
+                     .seconds = length});
+    for (int64_t left = 1 + Below(2); left > 0; --left) {
+      plan->push_back(
+          {.at_s = begin + 10 + Below(length),
+           .kind = Below(2) == 0 ? FaultKind::kCollectorKill : FaultKind::kCollectorPowerCut,
+           .amount = AnyScale(20)});
     }
   }
 

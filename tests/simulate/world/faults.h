@@ -32,6 +32,7 @@ enum class FaultKind {
   kSpoolLost,       // An agent's spool is gone.
   kSpoolCopied,     // An agent's spool is copied now, and `seconds` later the copy takes its place.
   kRot,             // A bit of a file of the collector changes that was synced.
+  kSlowLook,        // To find out how much room is left takes `amount` ms, for `seconds`.
 };
 
 struct Fault {
@@ -54,6 +55,9 @@ struct FaultPlanOptions {
   bool tight = false;   // Whether the collector's disk has room for its log only, and it is killed.
   bool rot = false;     // Whether bits change on the collector's disk.
   bool clocks = false;  // Whether the collector's clock is set by much, again and again.
+  // Seconds until midnight, when the collector's disk has room for rows, but not for another day;
+  // 0: that is not in the plan.
+  int64_t midnight = 0;
 };
 // Clock steps are such that most clocks are right at any time, the collector's or those of most
 // agents: only then can it be known which rows are right.

@@ -108,6 +108,17 @@ TEST_F(HostsTest, AnAgentSaysThatItsSpoolIsAnOldCopy) {
   EXPECT_EQ(collector_.Check(false, 0), "");
 }
 
+// Queries of parts that are of another time than the rows would find nothing wrong in any store.
+TEST_F(HostsTest, QueriesOfPartsMeetRows) {
+  ASSERT_TRUE(collector_.Start().ok());
+  ASSERT_TRUE(agent_.Start().ok());
+  for (int i = 0; i < 20; ++i) {
+    SleepNs(5 * kSecond);
+    EXPECT_EQ(collector_.QueryParts(), "");
+  }
+  EXPECT_GT(collector_.range_samples(), 0u);
+}
+
 TEST_F(HostsTest, ARowThatItsSourcePassedOverIsRequired) {
   const Model::Source source = {0, 1};
   for (const uint64_t number : {1, 2, 3}) model_.Make(source, number, 1000 + number, true);
@@ -121,7 +132,8 @@ TEST_F(HostsTest, TheEndOfAFaultOfADiskLeavesTheOthers) {
   SimDisk* const disk = agent_.disk();
   constexpr FaultKind kKinds[] = {FaultKind::kDiskFull,    FaultKind::kDiskSlow,
                                   FaultKind::kAppendFails, FaultKind::kSyncFails,
-                                  FaultKind::kNoRoom,      FaultKind::kNoRoomForLarge};
+                                  FaultKind::kNoRoom,      FaultKind::kNoRoomForLarge,
+                                  FaultKind::kSlowLook};
   for (const FaultKind ended : kKinds) {
     for (const FaultKind kind : kKinds) {
       BeginOnDisk({.kind = kind, .amount = 3, .seconds = 2}, disk);
@@ -132,6 +144,7 @@ TEST_F(HostsTest, TheEndOfAFaultOfADiskLeavesTheOthers) {
     EXPECT_EQ(left.sync_ns, ended == FaultKind::kDiskSlow ? 200'000 : 3'000'000);
     EXPECT_EQ(left.failing_appends, ended == FaultKind::kAppendFails ? 0 : 3);
     EXPECT_EQ(left.late, ended != FaultKind::kAppendFails);
+    EXPECT_EQ(left.look_ns, ended == FaultKind::kSlowLook ? 0 : 3'000'000);
     EXPECT_EQ(left.full_append, ended == FaultKind::kNoRoom ? 0 : 3);
     EXPECT_EQ(left.full_size, ended == FaultKind::kNoRoomForLarge ? 0u : 3u);
     EXPECT_EQ(left.failing_syncs, ended == FaultKind::kSyncFails ? 0 : 3);

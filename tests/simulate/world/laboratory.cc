@@ -25,6 +25,18 @@ constexpr int64_t kHour = 3600;
 constexpr int64_t kLookEvery = 60;
 constexpr int64_t kCheckEvery = 6 * kHour;
 
+// Seconds until midnight; 0: it is of no interest.
+int64_t UntilMidnight(const LaboratoryOptions& options) {
+  return options.seed % 9 == 4 && options.days == 0 ? options.ticks / 2 : 0;
+}
+
+Knobs KnobsOf(const LaboratoryOptions& options) {
+  Knobs knobs = DrawKnobs(options.days > 0);
+  // A layout's rows are to be sealed again and again, or midnight is only one of many hours.
+  if (UntilMidnight(options) > 0) knobs.seal_age = absl::Seconds(5);
+  return knobs;
+}
+
 SimNetworkOptions NetworkOptions(uint64_t seed, const Knobs& knobs) {
   SimNetworkOptions options;
   options.seed = seed;
@@ -35,9 +47,16 @@ SimNetworkOptions NetworkOptions(uint64_t seed, const Knobs& knobs) {
 
 }  // namespace
 
+int64_t StartUnixNs(const LaboratoryOptions& options) {
+  constexpr int64_t kUsual = 1'700'000'000 * kSecond;
+  constexpr int64_t kMidnight = 1'700'006'400 * kSecond;
+  const int64_t until = UntilMidnight(options);
+  return until == 0 ? kUsual : kMidnight - until * kSecond;
+}
+
 Laboratory::Laboratory(LaboratoryOptions options)
     : options_(std::move(options)),
-      knobs_(DrawKnobs(options_.days > 0)),
+      knobs_(KnobsOf(options_)),
       network_(NetworkOptions(options_.seed, knobs_)) {
   network_clock = [] { return absl::UnixEpoch() + absl::Nanoseconds(LaboratoryNs()); };
   collector_ = std::make_unique<CollectorHost>(kCollector, knobs_, ScheduleRandom(), &network_,
@@ -277,7 +296,8 @@ void Laboratory::Burst(uint64_t seed) {
                                               .large = options_.seed % 17 == 16,
                                               .tight = options_.seed % 8 == 7,
                                               .rot = options_.seed % 9 == 8,
-                                              .clocks = options_.seed % 13 == 12});
+                                              .clocks = options_.seed % 13 == 12,
+                                              .midnight = UntilMidnight(options_)});
   Supervise();
   const int64_t begin = Now();
   size_t next = 0;
@@ -336,6 +356,7 @@ LaboratoryResult Laboratory::Run() {
   result_.rows = model_.rows();
   result_.acknowledged = model_.acknowledged_rows();
   result_.refused_samples = collector_->refused_samples();
+  result_.range_samples = collector_->range_samples();
   result_.virtual_seconds = static_cast<double>(LaboratoryNs()) / kSecond;
   return std::move(result_);
 }

@@ -34,8 +34,12 @@ struct LaboratoryResult {
   uint64_t acknowledged = 0;
   uint64_t checks = 0;
   uint64_t refused_samples = 0;
+  uint64_t range_samples = 0;  // Returned by queries of parts.
   double virtual_seconds = 0;
 };
+
+// When the run begins. With some seeds midnight comes while there are faults.
+int64_t StartUnixNs(const LaboratoryOptions& options);
 
 // For the thread that called BeginSchedule().
 class Laboratory {

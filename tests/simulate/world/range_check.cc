@@ -203,7 +203,7 @@ bool SameRows(const Answer& a, const Answer& b) {
 }  // namespace
 
 absl::StatusOr<std::string> CheckRange(const storage::Store& store, const Model& model,
-                                       const RangePart& part) {
+                                       const RangePart& part, uint64_t* samples) {
   std::map<std::pair<Model::Source, int>, std::set<uint64_t>> before;
   for (const Model::Source& source : model.Sources()) {
     if (source.second == 0) continue;  // Events.
@@ -217,6 +217,7 @@ absl::StatusOr<std::string> CheckRange(const storage::Store& store, const Model&
   for (const Answer* answer : {&rows, &reduced, &again}) {
     if (!answer->wrong.empty()) return answer->wrong;
   }
+  for (const auto& [name, one] : rows.series) *samples += one.points.size();
   std::string wrong = WrongPoints(rows, model, part, before);
   if (wrong.empty()) wrong = WrongPoints(again, model, part, before);
   if (!wrong.empty() || !SameRows(rows, again)) return wrong;

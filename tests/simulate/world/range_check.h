@@ -20,8 +20,9 @@ struct RangePart {
   bool effective = false;  // Without superseded attempts: here there are none.
 };
 
-// What is wrong with the answers; nothing if nothing is. The status is that of the query.
+// What is wrong with the answers; nothing if nothing is. The status is that of the query. Adds to
+// *samples how many the answer had.
 absl::StatusOr<std::string> CheckRange(const storage::Store& store, const Model& model,
-                                       const RangePart& part);
+                                       const RangePart& part, uint64_t* samples);
 
 }  // namespace tacho::simulate
