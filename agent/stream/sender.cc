@@ -105,13 +105,13 @@ Sender::Sender(StreamOptions options, Spool* spool)
     : options_(std::move(options)),
       spool_(spool),
       transport_(MakeTransport(options_)),
-      choice_({.collectors = options_.addresses.size(),
-               .backoff_min = options_.backoff_min,
-               .backoff_max = options_.one_store ? std::min(options_.backoff_max, kLongestSearch)
-                                                 : options_.backoff_max,
-               .return_after =
-                   options_.one_store ? absl::InfiniteDuration() : options_.return_after,
-               .random = options_.random ? options_.random : UsualRandom()}),
+      choice_(
+          {.collectors = options_.addresses.size(),
+           .backoff_min = options_.backoff_min,
+           .backoff_max = options_.one_store ? std::min(options_.backoff_max, kLongestSearch)
+                                             : options_.backoff_max,
+           .return_after = options_.one_store ? absl::InfiniteDuration() : options_.return_after,
+           .random = options_.random ? options_.random : UsualRandom()}),
       memories_(options_.one_store ? 1 : options_.addresses.size()),
       sync_pause_(std::min(kFirstSyncPause, options_.sync_interval)) {
   for (size_t i = 0; i < memories_.size(); ++i) {
@@ -191,7 +191,8 @@ void Sender::Dial(absl::Time now) {
   TACHO_CHECK(session_ == nullptr);
   absl::Duration patience = options_.welcome_timeout;
   if (choice_.hurried()) patience = std::min(patience, kHurriedWelcome);
-  if (options_.one_store) patience = std::min(patience, kLongestSearch);  // Its machine may be lost.
+  if (options_.one_store)
+    patience = std::min(patience, kLongestSearch);  // Its machine may be lost.
   welcome_by_ = now + patience;
   farewell_by_ = absl::InfiniteFuture();
   session_ =

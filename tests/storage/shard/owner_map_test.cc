@@ -89,13 +89,15 @@ TEST_F(OwnerMapTest, ALostAnswerIsFoundOut) {
 }
 
 TEST_F(OwnerMapTest, WhatIsNoMapIsNamed) {
-  for (const std::string text :
-       {"", "[]", "{}", R"({"kind":"owners","format":1,"version":1,"nonce":"0000000000000001","owners":[]})",
-        R"({"kind":"owners","format":1,"version":1,"nonce":"0000000000000001","owners":{"x":"a:1"}})",
-        R"({"kind":"owners","format":1,"version":1,"nonce":"0000000000000001","owners":{"00":"a:1"}})",
-        R"({"kind":"owners","format":1,"version":1,"nonce":"0000000000000001","owners":{"1":1}})",
-        R"({"kind":"owners","format":1,"version":1,"nonce":"0000000000000001","owners":{"1":"a","1":"b"}})",
-        R"({"kind":"owners","format":1,"version":1,"nonce":"0000000000000001","owners":{},"more":1})"}) {
+  for (
+      const std::string text :
+      {"", "[]", "{}",
+       R"({"kind":"owners","format":1,"version":1,"nonce":"0000000000000001","owners":[]})",
+       R"({"kind":"owners","format":1,"version":1,"nonce":"0000000000000001","owners":{"x":"a:1"}})",
+       R"({"kind":"owners","format":1,"version":1,"nonce":"0000000000000001","owners":{"00":"a:1"}})",
+       R"({"kind":"owners","format":1,"version":1,"nonce":"0000000000000001","owners":{"1":1}})",
+       R"({"kind":"owners","format":1,"version":1,"nonce":"0000000000000001","owners":{"1":"a","1":"b"}})",
+       R"({"kind":"owners","format":1,"version":1,"nonce":"0000000000000001","owners":{},"more":1})"}) {
     ASSERT_TRUE(bucket_.Put(kOwnersKey, text).ok());
     OwnerMapObject view = View();
     const absl::Status status = view.Read();
