@@ -183,7 +183,7 @@ absl::StatusOr<std::map<std::string, storage::Heartbeat>> Ownership::ReadBeats(
 }
 
 void Ownership::FindStandbys(absl::Time now) {
-  standby_at_ = now + options_.takeover_after;
+  standby_at_ = now + 2 * BeatEvery();  // Each that lives has written once in between.
   std::vector<std::string> idle;
   for (const std::string& address : options_.members) {
     const auto& owners = object_.map().owners;

@@ -201,6 +201,22 @@ class TakeoverTest(TakeoverCase):
         self.start_cluster()
         self.expect_takeovers(TAKEOVERS)
 
+    def test_a_pair(self):
+        """One member and one spare."""
+        self.begin(self.store.endpoint, "s3://tests/pair", self.keys, members=1)
+        self.start_cluster()
+        self.expect_takeovers(2)
+        waiting = self.standbys[0].address
+        harness.wait_until(
+            lambda: f"Waiting for a shard: {waiting}" in self.told(self.owners[0], "cluster"),
+            "tachoctl cluster lists the collector that waits",
+        )
+
+    def told(self, collector, *arguments):
+        done = harness.tachoctl(collector.address, *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
     def test_a_handover_takes_seconds(self):
         """One process after the other is stopped and started, as for a new version."""
         self.begin(self.store.endpoint, "s3://tests/handover", self.keys)

@@ -58,10 +58,11 @@ void PrintMembers(const Invocation& invocation, const v1::GetMembersResponse& an
   if (!answer.has_spares()) return;
   std::vector<std::string> waiting;
   for (const std::string& address : answer.standbys()) waiting.push_back(Printable(address));
-  *invocation.env.out << (waiting.empty()
-                              ? "No collector waits: nobody would take over a shard that is lost.\n"
-                              : absl::StrCat("Waiting for a shard: ", absl::StrJoin(waiting, ", "),
-                                             "\n"));
+  *invocation.env.out
+      << (waiting.empty()
+              ? "No collector is seen to wait for a shard. If that stays so, nobody "
+                "would take over a shard that is lost.\n"
+              : absl::StrCat("Waiting for a shard: ", absl::StrJoin(waiting, ", "), "\n"));
 }
 
 void WriteMembersJson(std::ostream& out, const v1::GetMembersResponse& answer) {
