@@ -126,8 +126,7 @@ absl::StatusOr<std::string> FindOwn(const ClusterConfig& cluster, absl::string_v
 
 absl::Status CheckAuthorities(const std::string& path) {
   auto pem = config::ReadCheckedFile(path, config::FileTrust::kPublic, 1 << 20);
-  const absl::Status status =
-      pem.ok() ? config::ParseCertificates(path, *pem).status() : pem.status();
+  absl::Status status = pem.ok() ? config::ParseCertificates(path, *pem).status() : pem.status();
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat("cluster.ca_file: ", status.message()));
 }

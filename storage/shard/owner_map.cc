@@ -122,7 +122,7 @@ absl::Status OwnerMapObject::Change(uint32_t shard, absl::string_view from, absl
     TACHO_RETURN_IF_ERROR(Read());
     if (nonce != 0 && map_.nonce == nonce) return absl::OkStatus();  // The write has happened.
     const auto found = map_.owners.find(shard);
-    const absl::string_view now = found == map_.owners.end() ? "" : found->second;
+    const std::string now = found == map_.owners.end() ? "" : found->second;
     if (now != from) {
       return absl::AbortedError(absl::StrCat("shard ", shard, " is owned by ", now));
     }
