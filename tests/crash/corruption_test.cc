@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -208,11 +209,11 @@ TEST_F(CorruptionTest, EveryFileInEveryWay) {
         what.second, count(Outcome::kRefused), count(Outcome::kContained),
         count(Outcome::kHarmless), count(Outcome::kTailLost));
     for (const std::string& text : tally.texts) std::cout << "      " << text << "\n";
-    // The store opens with what is left of the newest log, and says what is missing.
-    const bool may_lose = what.first == "log" && what.second != "a byte flipped";
-    if (!may_lose) {
-      EXPECT_EQ(count(Outcome::kTailLost), 0) << what.first << " " << what.second;
-    }
+    // The store opens with what is left of the newest log, and says what is missing. A flip in the
+    // length of a record looks like a torn end, too, and there are few such bytes.
+    const bool is_log = what.first == "log";
+    const int may_lose = !is_log ? 0 : what.second == "a byte flipped" ? 2 : INT_MAX;
+    EXPECT_LE(count(Outcome::kTailLost), may_lose) << what.first << " " << what.second;
   }
   // All that there is has been damaged.
   for (const char* kind :
