@@ -249,7 +249,7 @@ class Runner {
       if (!signal.ok()) return CannotStart(signal.status());
       const std::optional<int> status = *signal != 0 ? 0 : RunCollector();
       if (!status.has_value()) {
-        // The shard's log often tells of the loss before the map does. Without a look at the map
+        // The log of the shard often shows the loss before the map does. Without a look at the map
         // this collector would claim the shard once more, from its rightful owner.
         standby_->ownership()->Doubt();
         continue;

@@ -21,7 +21,7 @@ class Channel;
 
 namespace tacho::server::cluster {
 
-// Who a collector is among all that its configuration names.
+// The collector's own address and shard, as the configuration names them.
 struct Self {
   std::string address;           // One of cluster.members or cluster.spares; empty: no cluster.
   std::optional<uint32_t> home;  // The shard of its place in members. None: it is a spare.

@@ -32,7 +32,7 @@ namespace tacho::server::takeover {
 
 struct OwnershipOptions {
   storage::Bucket* bucket = nullptr;  // Not owned; must outlive this.
-  std::string address;                // Of this collector, as the cluster names it.
+  std::string address;                // This collector's, as the cluster names it.
   std::optional<uint32_t> home;       // The shard that is its own at the start. None: a spare.
   std::vector<std::string> members;   // All addresses: of the shards in their order, then spares.
   uint32_t shards = 1;
@@ -101,7 +101,8 @@ class Ownership {
   absl::Time beat_at_ ABSL_GUARDED_BY(looking_) = absl::InfinitePast();     // The next one.
   absl::Time watch_at_ ABSL_GUARDED_BY(looking_) = absl::InfinitePast();    // The same.
   absl::Time standby_at_ ABSL_GUARDED_BY(looking_) = absl::InfinitePast();  // The same.
-  std::map<std::string, uint64_t> counted_ ABSL_GUARDED_BY(looking_);       // Of possible standbys.
+  std::map<std::string, uint64_t> counted_
+      ABSL_GUARDED_BY(looking_);  // What possible standbys wrote.
   bool released_ ABSL_GUARDED_BY(looking_) = false;
   mutable absl::Mutex mutex_;
   std::optional<uint32_t> shard_ ABSL_GUARDED_BY(mutex_);

@@ -47,7 +47,7 @@ class TakeoverWatch {
     bool has_beat = false;
     uint64_t life = 0;
     uint64_t count = 0;
-    absl::Time since;  // Of the first look that saw it as it is.
+    absl::Time since;  // When a look first saw it as it is.
     int looks = 0;
   };
 

@@ -36,7 +36,7 @@ inline constexpr int64_t kMaxKeyDay = 106'752;
 
 // Of storage/shard/shard_count.h. It belongs to no shard: ParseObjectKey() does not know it.
 inline constexpr char kClusterKey[] = "v1/cluster";
-// Of clusters with spares: storage/shard/owner_map.h and heartbeat.h.
+// Clusters with spares have these (storage/shard/owner_map.h, heartbeat.h).
 inline constexpr char kOwnersKey[] = "v1/owners";
 inline constexpr char kMembersPrefix[] = "v1/members/";
 

@@ -19,7 +19,7 @@ struct Heartbeat {
   uint64_t life = 0;              // Random for each start of the process.
   uint64_t count = 0;             // Rises with each write of a life.
   std::optional<uint32_t> shard;  // Which it owns. None: it waits for one.
-  std::string version;            // Of the program; for people.
+  std::string version;            // The program's; for people.
 
   friend bool operator==(const Heartbeat&, const Heartbeat&) = default;
 };

@@ -57,7 +57,7 @@ class OwnerMapObject {
   Bucket* const bucket_;
   const std::function<uint64_t()> random_;
   OwnerMap map_;
-  std::string tag_;  // Of map_; empty: there is no object.
+  std::string tag_;  // Belongs to map_; empty: there is no object.
 };
 
 }  // namespace tacho::storage

@@ -86,6 +86,7 @@ def main():
             [options.build / "tests/bench/tacho-bench-takeover", ",".join(addresses[:MEMBERS]),
              ",".join(addresses[MEMBERS:]), str(options.agents)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        agents.stdout.readline()  # It is ready: a loss before that would be measured too short.
         for loss in range(options.losses):
             time.sleep(options.calm)
             owners = {int(c.metrics()["tacho_cluster_shard"]): c for c in collectors if c.owns()}

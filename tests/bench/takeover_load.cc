@@ -4,9 +4,10 @@
 //   tacho-bench-takeover MEMBERS SPARES AGENTS
 //
 // MEMBERS and SPARES are lists of addresses with commas, as in the configuration. Agent number n
-// writes to shard n modulo the members. Each line on standard input, a shard, is the moment of a
-// loss: when every agent of that shard has an acknowledgement of a row that it made later, a line
-// of JSON with the times is printed. "end" ends the program, which then says how many rows it made.
+// writes to shard n modulo the members. When all have begun, a line says that it is ready. Each
+// line on standard input, a shard, is the moment of a loss: when every agent of that shard has an
+// acknowledgement of a row that it made later, a line of JSON with the times is printed. "end" ends
+// the program, which then says how many rows it made.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -176,6 +177,7 @@ int Main(int argc, char** argv) {
   const std::vector<std::string> members = absl::StrSplit(argv[1], ',', absl::SkipEmpty());
   const std::vector<std::string> spares = absl::StrSplit(argv[2], ',', absl::SkipEmpty());
   Fleet fleet(members, spares, agents);
+  std::cout << "{\"ready\":true}" << std::endl;
   for (std::string line; std::getline(std::cin, line) && line != "end";) {
     uint32_t shard = 0;
     if (!absl::SimpleAtoi(line, &shard) || shard >= members.size()) {
