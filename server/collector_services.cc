@@ -1,5 +1,6 @@
 // What answers calls: the services of gRPC, the routes of HTTP, and the doors of other tools.
 
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -141,9 +142,14 @@ void Collector::Parts::MakeForwarding() {
   options.access = security_->access();
   options.registry = registry_.get();
   options.now = world_.now;
-  forwarded_ = std::make_unique<cluster::ForwardedServices>(
-      std::move(options), cluster::ForwardedServices::Here{query_.get(), view_.get(), marks_.get(),
-                                                           requests_.get(), tensorboard_.get()});
+  cluster::ForwardedServices::Here here;
+  here.query = query_.get();
+  here.compare_across = std::bind_front(&query::QueryService::CompareAcross, query_.get());
+  here.view = view_.get();
+  here.marks = marks_.get();
+  here.agent_requests = requests_.get();
+  here.tensorboard = tensorboard_.get();
+  forwarded_ = std::make_unique<cluster::ForwardedServices>(std::move(options), here);
 }
 
 absl::Status Collector::Parts::StartGrpc() {

@@ -108,7 +108,7 @@ class Upload {
 
   absl::Status OpenChannel();
   // Asks the collector, which has refused the stream, who keeps the job, and opens a channel there.
-  // Not before: one that is in no cluster need not be asked, and asking takes the role read.
+  // Not before: one that is in no cluster need not be asked.
   //   the refusal  it is in no cluster, or does not say.
   absl::Status FindOwner(const absl::Status& refusal) ABSL_LOCKS_EXCLUDED(mutex_);
   // CANCELLED after Cancel(), which ends the context's call from now on.

@@ -29,8 +29,8 @@ struct ClusterServiceOptions {
   absl::Duration patience = absl::Seconds(2);  // With each of the others.
 };
 
-// Thread-safe. A call needs the role read; so it does at the members that are asked, and what they
-// refuse is said in their line.
+// Thread-safe. A call needs the role read or write; so it does at the members that are asked, and
+// what they refuse is said in their line.
 class ClusterService final : public v1::Cluster::CallbackService {
  public:
   explicit ClusterService(ClusterServiceOptions options);

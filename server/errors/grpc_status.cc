@@ -56,4 +56,16 @@ grpc::Status ToGrpcStatus(const absl::Status& status, uint64_t spread) {
                       rich.details().empty() ? std::string() : rich.SerializeAsString());
 }
 
+absl::Status FromGrpcStatus(const grpc::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  absl::Status made(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  google::rpc::Status rich;
+  if (!rich.ParseFromString(status.error_details())) return made;
+  for (const auto& detail : rich.details()) {
+    if (detail.Is<google::rpc::RetryInfo>()) continue;
+    made.SetPayload(detail.type_url(), absl::Cord(detail.value()));
+  }
+  return made;
+}
+
 }  // namespace tacho::server::errors

@@ -1,4 +1,4 @@
-// The only place that turns a status of ours into one of gRPC.
+// The only place that turns a status of ours into one of gRPC, and back.
 //
 //   from                    to the peer           with
 //   any absl code           the same gRPC code    its text
@@ -25,5 +25,9 @@ absl::Status InvalidFieldError(absl::string_view field, absl::string_view proble
 // Calls that are turned away together should pass different values of `spread`, for example a
 // number that counts up.
 grpc::Status ToGrpcStatus(const absl::Status& status, uint64_t spread = 0);
+
+// The status with which a peer has ended a call, with its details but RetryInfo, which
+// ToGrpcStatus() adds.
+absl::Status FromGrpcStatus(const grpc::Status& status);
 
 }  // namespace tacho::server::errors

@@ -16,6 +16,7 @@
 #include "server/errors/error_table.h"
 #include "server/errors/grpc_status.h"
 #include "server/query/compare/compare_query.h"
+#include "server/query/compare/subject_answer.h"
 #include "server/query/lists/conditions_query.h"
 #include "server/query/lists/cost_query.h"
 #include "server/query/lists/event_listing.h"
@@ -381,11 +382,13 @@ grpc::ServerWriteReactor<v1::LatestResponse>* QueryService::Latest(
       });
 }
 
-grpc::ServerWriteReactor<v1::CompareResponse>* QueryService::Compare(
-    grpc::CallbackServerContext* context, const v1::CompareRequest* request) {
+grpc::ServerWriteReactor<v1::CompareResponse>* QueryService::CompareAcross(
+    grpc::CallbackServerContext* context, const v1::CompareRequest* request,
+    SubjectsElsewhere elsewhere) {
   return Stream<v1::CompareResponse>(
       "Compare", context, {},
-      [this, request](StreamReactor<v1::CompareResponse>* reactor, const security::Rights& rights) {
+      [this, request, elsewhere = std::move(elsewhere)](StreamReactor<v1::CompareResponse>* reactor,
+                                                        const security::Rights& rights) {
         const auto limits = this->limits();
         const auto write = [reactor](v1::CompareResponse message) {
           return reactor->Write(std::move(message));
@@ -393,10 +396,25 @@ grpc::ServerWriteReactor<v1::CompareResponse>* QueryService::Compare(
         MessagePacking<v1::CompareResponse> packing(request->packed(), write);
         absl::Status status = query::Compare(
             *options_.store, *request, {limits.max_series(), limits.max_samples()}, rights,
-            reactor->control(),
+            reactor->control(), elsewhere,
             [&](v1::CompareResponse piece) { return packing.Add(std::move(piece)); });
         absl::Status sent = packing.Flush();
         return status.ok() ? sent : status;
+      });
+}
+
+grpc::ServerWriteReactor<v1::CompareSubjectResponse>* QueryService::CompareSubject(
+    grpc::CallbackServerContext* context, const v1::CompareSubjectRequest* request) {
+  const auto& subjects = request->compare().subjects();
+  const v1::Subject& subject = subjects.empty() ? v1::Subject::default_instance() : subjects[0];
+  const Scope scope = {&subject.job(), "compare.subjects.job"};
+  return Stream<v1::CompareSubjectResponse>(
+      "CompareSubject", context, scope,
+      [this, request](StreamReactor<v1::CompareSubjectResponse>* reactor) {
+        return AnswerSubject(*options_.store, *request, limits().max_series(), reactor->control(),
+                             [reactor](v1::CompareSubjectResponse piece) {
+                               return reactor->Write(std::move(piece));
+                             });
       });
 }
 

@@ -23,6 +23,7 @@
 #include "server/limits/job_refusals.h"
 #include "server/limits/refusal_ledger.h"
 #include "server/process/reloadable.h"
+#include "server/query/compare/remote_subject.h"
 #include "server/query/query_metrics.h"
 #include "server/query/range/columns_ahead.h"
 #include "server/query/reactors.h"
@@ -107,7 +108,15 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
   grpc::ServerWriteReactor<v1::WatchResponse>* Watch(grpc::CallbackServerContext* context,
                                                      const v1::WatchRequest* request) override;
   grpc::ServerWriteReactor<v1::CompareResponse>* Compare(
-      grpc::CallbackServerContext* context, const v1::CompareRequest* request) override;
+      grpc::CallbackServerContext* context, const v1::CompareRequest* request) override {
+    return CompareAcross(context, request, nullptr);
+  }
+  // The same, with jobs that other members of the cluster keep.
+  grpc::ServerWriteReactor<v1::CompareResponse>* CompareAcross(grpc::CallbackServerContext* context,
+                                                               const v1::CompareRequest* request,
+                                                               SubjectsElsewhere elsewhere);
+  grpc::ServerWriteReactor<v1::CompareSubjectResponse>* CompareSubject(
+      grpc::CallbackServerContext* context, const v1::CompareSubjectRequest* request) override;
   grpc::ServerUnaryReactor* FirstNonFinite(grpc::CallbackServerContext* context,
                                            const v1::FirstNonFiniteRequest* request,
                                            v1::FirstNonFiniteResponse* response) override;

@@ -11,6 +11,7 @@
 #include "proto/base/status_macros.h"
 #include "server/errors/grpc_status.h"
 #include "server/query/read/selection.h"
+#include "server/tensorboard/experiment_size.h"
 
 namespace tacho::server::tb {
 namespace {
@@ -160,14 +161,8 @@ void Describe(const Experiment& experiment, absl::string_view experiment_id,
                                   ? "Tachograph, all jobs"
                                   : absl::StrCat("Tachograph, jobs \"", experiment_id, "\""));
   response->set_name(experiment_id.data(), experiment_id.size());
-  std::string text = absl::StrCat(experiment.jobs.size(), " jobs with ", runs, " runs.");
-  if (!experiment.left_out.empty()) {
-    absl::StrAppend(
-        &text, " ", experiment.left_out.size(),
-        " more jobs, silent for longer, are left out: open /experiment/JOB/, or a pattern "
-        "of names as in /experiment/resnet.*/");
-  }
-  response->set_description(text);
+  response->set_description(SizeInWords(
+      {.jobs = experiment.jobs.size(), .runs = runs, .left_out = experiment.left_out.size()}));
   if (first_ns != INT64_MAX) {
     *response->mutable_creation_time() =
         google::protobuf::util::TimeUtil::NanosecondsToTimestamp(first_ns);

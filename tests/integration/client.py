@@ -33,7 +33,24 @@ def bearer(token):
     return None if token is None else (("authorization", "Bearer " + token),)
 
 
-class Stream:
+def Stream(address, agent_id, generation, first_sequence, credentials=None, token=None, shards=0,
+           shard=0, job=None):  # fmt: skip
+    """A stream to a collector. With TACHO_CLUSTER it goes to the owner of `job`, or, without a job, to
+    the owner of each message's job."""
+    members = harness.clusters.get(address)
+    if members is None or shards:
+        return SingleStream(address, agent_id, generation, first_sequence, credentials, token, shards, shard)
+    if job is None:
+        import cluster_stream  # It needs this module.
+
+        return cluster_stream.ClusterStream(members, agent_id, generation, credentials, token)
+    shard = harness.shard_of(job, len(members))
+    return SingleStream(
+        members[shard], agent_id, generation, first_sequence, credentials, token, len(members), shard
+    )
+
+
+class SingleStream:
     """One ingest stream. Sends in the caller's thread, reads in its own."""
 
     def __init__(

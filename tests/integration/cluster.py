@@ -1,5 +1,4 @@
 """What the tests of a cluster share: its collectors, and jobs that are written to their owners."""
-import hashlib
 import os
 import time
 
@@ -11,11 +10,6 @@ from tacho.v1 import ingest_pb2, query_pb2_grpc, view_pb2_grpc
 
 SECOND = 1_000_000_000
 METRICS = [("loss", "1"), ("step_time_seconds", "s")]
-
-
-def shard_of(job, shards):
-    """As proto/base/job_shard.h has it."""
-    return int.from_bytes(hashlib.sha256(job.encode()).digest()[:8], "big") % shards
 
 
 class ClusterCase(SecurityCase):
@@ -45,7 +39,7 @@ class ClusterCase(SecurityCase):
         return self.members
 
     def owner_of(self, job):
-        return self.members[shard_of(job, self.MEMBERS)]
+        return self.members[harness.shard_of(job, self.MEMBERS)]
 
     def others_of(self, job):
         owner = self.owner_of(job)
@@ -55,7 +49,7 @@ class ClusterCase(SecurityCase):
         """A name whose owner is that member."""
         return next(
             name for name in (f"{prefix}-{i}" for i in range(1000))
-            if shard_of(name, self.MEMBERS) == shard
+            if harness.shard_of(name, self.MEMBERS) == shard
         )  # fmt: skip
 
     def write(self, job, rows=60, age_s=7 * 3600, tasks=1, attributes=None, end="ended", token=None):
@@ -66,7 +60,7 @@ class ClusterCase(SecurityCase):
             in_cluster = collector is not self.alone
             stream = client.Stream(
                 collector.address, f"agent-{job}", 7, 1, token=token,
-                shard=shard_of(job, self.MEMBERS) if in_cluster else 0,
+                shard=harness.shard_of(job, self.MEMBERS) if in_cluster else 0,
                 shards=self.MEMBERS if in_cluster else 0,
             )  # fmt: skip
             sequence = 0

@@ -43,7 +43,7 @@ class Feeder:
         return client.bits(self.random.gauss(0, 1))
 
     def stream(self, first):
-        return client.Stream(self.address, "feeder", self.generation, first)
+        return client.Stream(self.address, "feeder", self.generation, first, job=self.JOB)
 
     def session(self, acknowledged=lambda durable: None):
         """One stream: sends what is not durable, until all is or the stream ends. True if all is.

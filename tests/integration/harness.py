@@ -2,7 +2,11 @@
 
 Where things are comes from the environment, set by CMakeLists.txt: TACHO_COLLECTOR, TACHO_AGENT,
 TACHO_CTL, TACHO_TRAIN (programs), TACHO_STUBS (generated Python), TACHO_SHARED_DATA (real data).
+
+With TACHO_CLUSTER=3 a Collector is a cluster of so many members, which are started and killed
+together; its address is that of one of them. Agents and streams go to the owners of their jobs.
 """
+import hashlib
 import json
 import os
 import random
@@ -33,6 +37,12 @@ def shared_data(folder):
     if not os.path.isdir(path):
         raise unittest.SkipTest(f"no {folder} in TACHO_SHARED_DATA or ../shared/data")
     return path
+
+
+def needs_one_collector(why):
+    """Skips a test that cannot be of a cluster."""
+    if os.environ.get("TACHO_CLUSTER"):
+        raise unittest.SkipTest("not of a cluster: " + why)
 
 
 def tool(*names):
@@ -113,7 +123,24 @@ class Program:
             return log.read()[-size:].decode(errors="replace")
 
 
-class Collector:
+def shard_of(job, shards):
+    """As proto/base/job_shard.h has it."""
+    return int.from_bytes(hashlib.sha256(job.encode()).digest()[:8], "big") % shards
+
+
+# The members of each cluster that was started here, by the address of its first one.
+clusters = {}
+
+
+def Collector(directory, config="", path=None, env=None):
+    """A collector, or, with TACHO_CLUSTER and without a cluster in `config`, a cluster of some."""
+    members = int(os.environ.get("TACHO_CLUSTER") or 0)
+    if members > 1 and "cluster:" not in config:
+        return ClusterOfCollectors(directory, config, path, env, members)
+    return SingleCollector(directory, config, path, env)
+
+
+class SingleCollector:
     """tacho-collector on loopback. Ports stay the same over restarts."""
 
     def __init__(self, directory, config="", path=None, env=None):
@@ -151,6 +178,10 @@ class Collector:
     def address(self):
         return f"127.0.0.1:{self.grpc}"
 
+    def owner_of(self, job):
+        """The collector that keeps the job, for its disk, its log and its own figures."""
+        return self
+
     def url(self, path):
         return f"http://127.0.0.1:{self.http}{path}"
 
@@ -159,6 +190,47 @@ class Collector:
 
     def stop(self):
         return self.program.stop()
+
+
+class ClusterOfCollectors:
+    """Some collectors that share the jobs. For a test it is one collector: the first of them, at which
+    no job of the tests need be."""
+
+    def __init__(self, directory, config, path, env, size):
+        ports = [free_port() for _ in range(size)]
+        self.addresses = [f"127.0.0.1:{port}" for port in ports]
+        clusters[self.address] = self.addresses
+        self.members = []
+        for i, port in enumerate(ports):
+            own = os.path.join(directory, f"member-{i}") if i else directory
+            os.makedirs(own, exist_ok=True)
+            cluster = f"cluster: {{members: {self.addresses}, member: '{self.addresses[i]}'}}\n"
+            member = SingleCollector(own, config + cluster, path + f"-{i}" if path and i else path, env)
+            member.log = os.path.join(directory, f"collector-{i}.log")
+            member.grpc = port
+            self.members.append(member)
+
+    def __getattr__(self, name):
+        return getattr(self.members[0], name)
+
+    @property
+    def address(self):
+        return self.addresses[0]
+
+    def owner_of(self, job):
+        return self.members[shard_of(job, len(self.members))]
+
+    def start(self):
+        for member in self.members:
+            member.start()
+        return self
+
+    def kill(self):
+        for member in self.members:
+            member.kill()
+
+    def stop(self):
+        return max(member.stop() for member in self.members)
 
 
 class Agent:
@@ -176,9 +248,11 @@ class Agent:
         self.config = os.path.join(directory, agent_id + ".yaml")
         self.program = None
         self.env = env
+        members = clusters.get(collector.address)
+        where = f"members: {members}" if members else f"address: '{collector.address}'"
         with open(self.config, "w") as file:
             file.write(
-                f"collector: {{address: '{collector.address}', backoff_min: 50ms,"
+                f"collector: {{{where}, backoff_min: 50ms,"
                 f" backoff_max: 500ms{catch_up}}}\n"
                 f"identity: {{agent_id: {agent_id}, host: {host}}}\n"
                 f"spool: {{path: {spool}{more}}}\n"

@@ -96,10 +96,10 @@ class SecurityCase(harness.TestCase):
         finally:
             channel.close()
 
-    def wait_log(self, text):
-        harness.wait_until(
-            lambda: text in self.collector.program.tail(1 << 20), f"the log says {text!r}"
-        )
+    def wait_log(self, text, job=""):
+        """In a cluster that of the member which keeps the job."""
+        program = self.collector.owner_of(job).program
+        harness.wait_until(lambda: text in program.tail(1 << 20), f"the log says {text!r}")
 
     def reload(self):
         said = self.collector.program.tail(1 << 20).count("asked_by=SIGHUP")

@@ -7,7 +7,7 @@ import urllib.parse
 import client
 import harness
 import grpc
-from cluster import ClusterCase, shard_of
+from cluster import ClusterCase
 from tacho.v1 import (conditions_pb2, cost_pb2, forecast_pb2, goodput_pb2, marks_pb2,
                       marks_pb2_grpc, query_pb2, view_pb2)  # fmt: skip
 
@@ -28,6 +28,10 @@ def requests_of(job):
         "Integrate": query_pb2.IntegrateRequest(selector=selector),
         "Latest": query_pb2.LatestRequest(selector=selector),
         "Compare": query_pb2.CompareRequest(subjects=[query_pb2.Subject(job=job)]),
+        "CompareSubject": query_pb2.CompareSubjectRequest(
+            compare=query_pb2.CompareRequest(subjects=[query_pb2.Subject(job=job)]),
+            part=query_pb2.COMPARED_PART_SERIES,
+        ),
         "FirstNonFinite": query_pb2.FirstNonFiniteRequest(selector=selector),
         "Export": query_pb2.ExportRequest(selector=selector),
         "ListEvents": query_pb2.ListEventsRequest(job=job),
@@ -151,7 +155,7 @@ class ListTest(ClusterCase):
                 f"job-{i:02}", age_s=0 if running else 600 * (1 + (i * 7) % 20),
                 end="" if running else "ended", attributes={"user": "bob" if i % 2 else "ana"},
             )  # fmt: skip
-        self.assertEqual({shard_of(f"job-{i:02}", 3) for i in range(20)}, {0, 1, 2})
+        self.assertEqual({harness.shard_of(f"job-{i:02}", 3) for i in range(20)}, {0, 1, 2})
         bob = query_pb2.Matcher(label="user", op=query_pb2.Matcher.OP_EQUAL, value="bob")
         for request in [
             {}, {"page_size": 1}, {"page_size": 3}, {"page_size": 7}, {"page_size": 20},
@@ -348,6 +352,65 @@ class LostMemberTest(ClusterCase):
             stub.GetJob(query_pb2.GetJobRequest(job=job), metadata=marked)
         self.assertEqual(caught.exception.code(), grpc.StatusCode.NOT_FOUND)
         self.assertEqual(len(stub.ListJobs(query_pb2.ListJobsRequest(), metadata=marked).jobs), 0)
+
+
+class CompareTest(ClusterCase):
+    """Jobs that different members keep."""
+
+    METHOD = QUERY.methods_by_name["Compare"]
+
+    def setUp(self):
+        super().setUp()
+        self.token("reader", "read")
+        self.token("some", "read", self.job_of(0))
+        self.token("writer", "write")
+        self.start_cluster()
+        self.jobs = [self.job_of(shard) for shard in range(self.MEMBERS)]
+        for i, job in enumerate(self.jobs):
+            self.write(
+                job, rows=60 + 7 * i, tasks=2, attributes={"lr": str(i)}, token=self.secret("writer")
+            )
+
+    def request(self, **more):
+        subjects = [query_pb2.Subject(job=job) for job in self.jobs]
+        return query_pb2.CompareRequest(subjects=subjects, **more)
+
+    def test_each_member_says_what_a_collector_with_all_jobs_says(self):
+        percentile = query_pb2.Aggregation(function=query_pb2.AGGREGATE_FUNCTION_P90)
+        for more in (
+            {}, {"packed": True}, {"metrics": ["loss"], "max_points": 7}, {"aggregation": percentile},
+            {"alignment": query_pb2.ALIGNMENT_ELAPSED, "max_points": 10_000},
+            {"alignment": query_pb2.ALIGNMENT_ELAPSED, "max_points": 3},
+            {"steps": query_pb2.StepRange(begin=10, end=62)}, {"metrics": ["none"]},
+            {"max_points": 10_001},
+        ):  # fmt: skip
+            wanted = plain(self.ask(self.alone, "Query", self.METHOD, self.request(**more), self.secret("reader")))
+            for member in self.members:
+                with self.subTest(more=str(more), member=member.address):
+                    given = self.ask(member, "Query", self.METHOD, self.request(**more), self.secret("reader"))
+                    self.assertEqual(plain(given), wanted)
+
+    def test_rights_are_those_of_the_caller(self):
+        for token, code in [
+            ("some", grpc.StatusCode.PERMISSION_DENIED), ("writer", grpc.StatusCode.PERMISSION_DENIED),
+            (None, grpc.StatusCode.UNAUTHENTICATED),
+        ]:  # fmt: skip
+            for member in self.members:
+                secret = token and self.secret(token)
+                given = self.ask(member, "Query", self.METHOD, self.request(), secret)
+                self.assertEqual((given[0], given[3]), (code, []), given[1])
+
+    def test_a_job_that_is_not_there_and_a_member_that_is_lost_are_named(self):
+        request = self.request()
+        request.subjects[1].job = self.job_of(1, "missing")
+        for member in self.members:
+            given = self.ask(member, "Query", self.METHOD, request, self.secret("reader"))
+            self.assertEqual(given[0], grpc.StatusCode.NOT_FOUND)
+            self.assertIn(request.subjects[1].job, given[1])
+        self.members[2].kill()
+        given = self.ask(self.members[0], "Query", self.METHOD, self.request(), self.secret("reader"))
+        self.assertEqual(given[0], grpc.StatusCode.UNAVAILABLE)
+        self.assertIn(f"member {self.members[2].address} (shard 2 of 3) cannot be reached", given[1])
 
 
 class TokenTest(ClusterCase):

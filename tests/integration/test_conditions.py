@@ -100,7 +100,7 @@ class ConditionsTest(harness.TestCase):
         return found[0] if found else None
 
     def page(self):
-        return harness.http_get(f"http://127.0.0.1:{self.collector.http}/metrics")[2].decode()
+        return harness.http_get(self.collector.owner_of(JOB).url("/metrics"))[2].decode()
 
     def raised_and_cleared(self):
         query = client.Query(self.collector.address)

@@ -45,7 +45,7 @@ class CostTest(harness.TestCase):
     def setUp(self):
         super().setUp()
         self.prices, self.shown = blocks_of_page()
-        self.collector = self.started(harness.Collector(self.directory, "{}\n"))
+        self.collector = self.started(harness.Collector(self.directory))
         self.begin_ns = time.time_ns() - 4000 * SECOND
         self.stream = client.Stream(self.collector.address, "agent", 1, 1)
         self.addCleanup(self.stream.close)

@@ -241,8 +241,8 @@ class RightsTest(SecurityCase):
         self.assertEqual(1, answer.returncode, answer.stderr)
         self.assertIn("older", json.loads(answer.stdout)["absent"][0]["reason"])
         self.assertIsNone(stream.error)
-        self.wait_log('msg="agents were asked" what=stacks job=bert by=admin')
-        self.wait_log('msg="request to agents refused"')
+        self.wait_log('msg="agents were asked" what=stacks job=bert by=admin', job="bert")
+        self.wait_log('msg="request to agents refused"', job="vit")
 
 
 if __name__ == "__main__":

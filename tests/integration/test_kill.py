@@ -160,6 +160,7 @@ class CutLogTest(harness.TestCase):
     def setUp(self):
         super().setUp()
         self.collector = self.started(harness.Collector(self.directory, "log: {level: warn}\n"))
+        self.owner = self.collector.owner_of("lines")
         self.lines = os.path.join(self.directory, "lines.jsonl")
         sources = (
             "  host: {enabled: false}\n"
@@ -170,7 +171,7 @@ class CutLogTest(harness.TestCase):
         self.written = 0
 
     def value(self, metric):
-        _, _, page = harness.http_get(self.collector.url("/metrics"))
+        _, _, page = harness.http_get(self.owner.url("/metrics"))
         return float(re.search(rf"^{re.escape(metric)} (\S+)$", page.decode(), re.M)[1])
 
     def deliver(self, lines):
@@ -200,7 +201,7 @@ class CutLogTest(harness.TestCase):
         self.assertEqual(self.missing("gone") + self.missing("again"), 0)
 
         self.collector.kill()
-        newest = max(glob.glob(os.path.join(self.collector.path, "*.log")))
+        newest = max(glob.glob(os.path.join(self.owner.path, "*.log")))
         os.truncate(newest, os.path.getsize(newest) // 2)
         self.collector.start()
         self.assertGreater(self.value("tacho_storage_missing_commits"), 0)
@@ -209,8 +210,8 @@ class CutLogTest(harness.TestCase):
         told = self.missing("gone") + self.missing("again")
         self.assertLessEqual(told, self.value("tacho_storage_missing_messages"))
         for log, text in [
-            (self.collector.log, "the store has lost the end of its log"),
-            (self.collector.log, "messages that were acknowledged are missing"),
+            (self.owner.log, "the store has lost the end of its log"),
+            (self.owner.log, "messages that were acknowledged are missing"),
             (self.agent.log, "the collector no longer has what it had acknowledged"),
         ]:
             with open(log) as file:

@@ -156,6 +156,10 @@ class MarksTest(MarksCase):
 
 
 class MarksRightsTest(MarksCase):
+    def log_of(self, job):
+        with open(self.collector.owner_of(job).log) as file:
+            return file.read()
+
     def test_a_change_needs_the_role_write_and_the_job_and_is_logged(self):
         files = {
             "writer": self.token("writer", "write, read", "bert.*"),
@@ -176,10 +180,9 @@ class MarksRightsTest(MarksCase):
         self.assertIn("token", tag(None, "bert", 1))
         self.assertEqual(tag("blind", "vit", 0), "")  # Who may not read is not told.
         self.assertNotIn("did you mean", tag("blind", "vjt", 1))
-        with open(self.collector.log) as file:
-            log = file.read()
+        log = self.log_of("bert")
         self.assertRegex(log, r'msg="marks changed" job=bert change=\+good by=writer .*code=OK')
-        self.assertIn('msg="change of marks refused"', log)
+        self.assertIn('msg="change of marks refused"', log + self.log_of("vit"))
         reader = ("--token-file", files["reader"])
         self.assertIn("tags:  good", self.ctl("tag", "vit", *reader))
         self.assertEqual(json.loads(self.ctl("tag", "bert", "-o", "json", *reader))["tags"], ["good"])

@@ -11,7 +11,6 @@ import client
 import harness
 import ring_files
 import test_bucket
-from cluster import shard_of
 from feeder import METRICS, Feeder, expect_acknowledged, stored
 
 from tacho.v1 import query_pb2
@@ -103,7 +102,7 @@ class TakeoverCase(harness.TestCase):
 
     def job_of(self, shard, prefix="run"):
         names = (f"{prefix}-{i}" for i in range(100))
-        return next(name for name in names if shard_of(name, self.shards) == shard)
+        return next(name for name in names if harness.shard_of(name, self.shards) == shard)
 
     def expect_takeovers(self, takeovers, disturb=lambda takeover: None):
         """In turns: the machine of an owner is lost, or its process stands still and goes on later. `disturb` is

@@ -267,6 +267,7 @@ class AccessTest(SecurityCase):
             self.assertEqual(caught.exception.code(), grpc.StatusCode.PERMISSION_DENIED)
 
     def test_over_tls(self):
+        harness.needs_one_collector("its members would need cluster.ca_file")
         authority = certificates.Authority(self.directory)
         certificate, key = authority.sign("collector")
         collector = self.start(f"listen: {{tls: {{certificate: {certificate}, key: {key}}}}}\n")

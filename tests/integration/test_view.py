@@ -110,6 +110,7 @@ class FleetTest(ViewCase):
         self.assertEqual((totals.critical, totals.chips, totals.chips_sick), (1, 12, 4))
 
     def test_later_answers_have_what_changed(self):
+        harness.needs_one_collector("it returns the whole fleet each time")
         self.record("a", age_s=LONG_AGO_S)
         self.record("b", age_s=LONG_AGO_S)
         quiet = self.eventually_fleet(lambda fleet: len(fleet.jobs) == 2, "both jobs")
@@ -149,7 +150,7 @@ class FleetTest(ViewCase):
         values = [value for piece in pieces for value in piece.rows.values]
         self.assertEqual(len(values), 60)
         self.assertAlmostEqual(values[10], 1.9, 5)
-        page = harness.http_get(self.collector.url("/metrics"))[2].decode()
+        page = harness.http_get(self.collector.owner_of("a").url("/metrics"))[2].decode()
         self.assertIn('tacho_query_requests_total{code="OK",method="view.Matrix"} 1', page)
 
     def test_the_sickest_jobs_are_printed_first(self):
@@ -204,6 +205,7 @@ class WhoTest(ViewCase):
         self.assertEqual(self.refusal("WhoAmI", view_pb2.WhoAmIRequest(), "no")[0], unauthenticated)
 
     def test_a_reader_sees_only_its_jobs(self):
+        harness.needs_one_collector("it looks at the queries and jobs of one process")
         self.token("vision", "read", jobs="vision-.*")
         self.token("all", "read, write")
         self.token("agents", "write")
@@ -269,6 +271,7 @@ class WhoTest(ViewCase):
 
 class CollectorFiguresTest(ViewCase):
     def test_the_collector_shows_its_own_health(self):
+        harness.needs_one_collector("each member has figures of its own")
         self.start(CONFIG + "query: {max_concurrent: 5, max_watches: 7}\nlimits: {series: 1000}\n")
         self.record("a")
         figures = self.view("Collector", view_pb2.CollectorRequest())

@@ -4,13 +4,40 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "server/cluster/asking/forward_merge.h"
 #include "server/cluster/asking/forward_reactors.h"
 #include "server/cluster/asking/forward_watch.h"
-#include "server/errors/error_table.h"
+#include "server/errors/grpc_status.h"
 
 namespace tacho::server::cluster {
+namespace {
+
+// Asks the owner of a job on the caller's thread, which may wait.
+query::SubjectsElsewhere OwnersOfSubjects(ForwardCalls* calls, const Asker& asker) {
+  return [calls, asker](absl::string_view job) -> query::SubjectCall {
+    const uint32_t shard = calls->membership().ShardOf(job);
+    if (shard == calls->membership().own()) return nullptr;
+    return [calls, asker, shard](
+               const v1::CompareSubjectRequest& request,
+               absl::FunctionRef<absl::Status(const v1::CompareSubjectResponse&)> take) {
+      ForwardCalls::Call call(calls, shard, asker);
+      const auto owner = v1::Query::NewStub(call.channel());
+      const auto reader = owner->CompareSubject(call.context(), request);
+      absl::Status status;
+      for (v1::CompareSubjectResponse piece; status.ok() && reader->Read(&piece);) {
+        status = take(piece);
+      }
+      if (!status.ok()) call.Cancel();
+      const grpc::Status ended = call.Ended(reader->Finish());
+      return status.ok() ? errors::FromGrpcStatus(ended) : status;
+    };
+  };
+}
+
+}  // namespace
 
 grpc::ServerUnaryReactor* ForwardedQuery::ListJobs(grpc::CallbackServerContext* context,
                                                    const v1::ListJobsRequest* request,
@@ -157,27 +184,33 @@ grpc::ServerWriteReactor<v1::ListEventsResponse>* ForwardedQuery::ListEvents(
 
 grpc::ServerWriteReactor<v1::CompareResponse>* ForwardedQuery::Compare(
     grpc::CallbackServerContext* context, const v1::CompareRequest* request) {
-  std::string job;  // One of them; all have the same owner.
+  std::string job;  // One of them.
+  bool one_owner = true;
+  const Membership& membership = calls_->membership();
   for (const v1::Subject& subject : request->subjects()) {
     if (job.empty()) job = subject.job();
-    if (!calls_->AsksAll(*context)) break;
-    const Membership& membership = calls_->membership();
-    if (subject.job().empty() || membership.ShardOf(job) == membership.ShardOf(subject.job())) {
-      continue;
-    }
-    const absl::Status status = errors::ErrorOf(
-        errors::Failure::kUnsupported,
-        absl::StrCat("subjects: \"", job, "\" is kept by ",
-                     membership.address(membership.ShardOf(job)), ", and \"", subject.job(),
-                     "\" by ", membership.address(membership.ShardOf(subject.job())),
-                     ": jobs that different collectors of a cluster keep cannot be compared; ask "
-                     "for the Range of each"));
-    return new RefusedStream<v1::CompareResponse>(
-        errors::ToGrpcStatus(status, calls_->NextSpread()));
+    one_owner = one_owner && (subject.job().empty() ||
+                              membership.ShardOf(job) == membership.ShardOf(subject.job()));
   }
-  return StreamFromOwner<v1::CompareResponse>(
-      calls_, "/tacho.v1.Query/Compare", job, context, request,
-      [=, this] { return here_->Compare(context, request); });
+  if (one_owner || !calls_->AsksAll(*context)) {
+    return StreamFromOwner<v1::CompareResponse>(
+        calls_, "/tacho.v1.Query/Compare", job, context, request,
+        [=, this] { return here_->Compare(context, request); });
+  }
+  const auto asker = calls_->Admit(*context);
+  if (!asker.ok()) {
+    return new RefusedStream<v1::CompareResponse>(
+        errors::ToGrpcStatus(asker.status(), calls_->NextSpread()));
+  }
+  return compare_across_(context, request, OwnersOfSubjects(calls_, *asker));
+}
+
+grpc::ServerWriteReactor<v1::CompareSubjectResponse>* ForwardedQuery::CompareSubject(
+    grpc::CallbackServerContext* context, const v1::CompareSubjectRequest* request) {
+  const auto& subjects = request->compare().subjects();
+  return StreamFromOwner<v1::CompareSubjectResponse>(
+      calls_, "/tacho.v1.Query/CompareSubject", subjects.empty() ? "" : subjects[0].job(), context,
+      request, [=, this] { return here_->CompareSubject(context, request); });
 }
 
 grpc::ServerWriteReactor<v1::WatchConditionsResponse>* ForwardedQuery::WatchConditions(
@@ -237,7 +270,7 @@ grpc::ServerUnaryReactor* ForwardedAgentRequests::TakeProfiles(
 
 ForwardedServices::ForwardedServices(ForwardOptions options, const Here& here)
     : calls_(std::move(options)),
-      query_(&calls_, here.query),
+      query_(&calls_, here.query, here.compare_across),
       view_(&calls_, here.view),
       marks_(&calls_, here.marks),
       agent_requests_(&calls_, here.agent_requests),

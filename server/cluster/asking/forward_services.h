@@ -3,13 +3,18 @@
 //
 //   names one job          the member that keeps it answers: whole, or as a stream
 //   asks for several jobs  all members answer, and their answers are merged
+//   compares jobs          one member asks the owner of each for its places
 //   names none             answered here
 #pragma once
+
+#include <functional>
+#include <utility>
 
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/server_builder.h"
 #include "server/cluster/asking/forward_calls.h"
 #include "server/cluster/asking/forward_tensorboard.h"
+#include "server/query/compare/remote_subject.h"
 #include "tacho/v1/agent_requests.grpc.pb.h"
 #include "tacho/v1/marks.grpc.pb.h"
 #include "tacho/v1/query.grpc.pb.h"
@@ -23,7 +28,12 @@ namespace tacho::server::cluster {
 class ForwardedQuery final : public v1::Query::CallbackService {
  public:
   using Here = v1::Query::CallbackService;
-  ForwardedQuery(ForwardCalls* calls, Here* here) : calls_(calls), here_(here) {}
+  // Compares jobs of which some are kept elsewhere, as query::QueryService::CompareAcross().
+  using CompareAcross = std::function<grpc::ServerWriteReactor<v1::CompareResponse>*(
+      grpc::CallbackServerContext* context, const v1::CompareRequest* request,
+      query::SubjectsElsewhere elsewhere)>;
+  ForwardedQuery(ForwardCalls* calls, Here* here, CompareAcross compare_across)
+      : calls_(calls), here_(here), compare_across_(std::move(compare_across)) {}
 
   grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* context,
                                      const v1::ListJobsRequest* request,
@@ -65,9 +75,11 @@ class ForwardedQuery final : public v1::Query::CallbackService {
                                                        const v1::LatestRequest* request) override;
   grpc::ServerWriteReactor<v1::WatchResponse>* Watch(grpc::CallbackServerContext* context,
                                                      const v1::WatchRequest* request) override;
-  // Refused if several members keep the subjects.
+  // If several members keep the subjects, this one compares them, and asks the others for places.
   grpc::ServerWriteReactor<v1::CompareResponse>* Compare(
       grpc::CallbackServerContext* context, const v1::CompareRequest* request) override;
+  grpc::ServerWriteReactor<v1::CompareSubjectResponse>* CompareSubject(
+      grpc::CallbackServerContext* context, const v1::CompareSubjectRequest* request) override;
   grpc::ServerWriteReactor<v1::ExportResponse>* Export(grpc::CallbackServerContext* context,
                                                        const v1::ExportRequest* request) override;
   grpc::ServerWriteReactor<v1::ListEventsResponse>* ListEvents(
@@ -78,6 +90,7 @@ class ForwardedQuery final : public v1::Query::CallbackService {
  private:
   ForwardCalls* const calls_;
   Here* const here_;
+  const CompareAcross compare_across_;
 };
 
 class ForwardedView final : public v1::View::CallbackService {
@@ -143,6 +156,7 @@ class ForwardedServices {
   // The services that answer from what this collector keeps. Not owned; they outlive these.
   struct Here {
     v1::Query::CallbackService* query = nullptr;
+    ForwardedQuery::CompareAcross compare_across = nullptr;
     v1::View::CallbackService* view = nullptr;
     v1::Marks::CallbackService* marks = nullptr;
     v1::AgentRequests::CallbackService* agent_requests = nullptr;

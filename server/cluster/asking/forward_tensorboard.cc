@@ -4,10 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "google/protobuf/util/time_util.h"
 #include "server/cluster/asking/forward_reactors.h"
+#include "server/tensorboard/experiment_size.h"
 
 namespace tacho::server::cluster {
 namespace {
@@ -33,7 +34,14 @@ grpc::Status KeepAnswers(std::vector<Answered<Response>>* answers) {
     if (!one.status.ok() && !SaysNothingMatches(one.status)) return one.status;
   }
   const auto failed = [](const auto& one) { return !one.status.ok(); };
-  if (std::all_of(answers->begin(), answers->end(), failed)) return answers->front().status;
+  if (std::all_of(answers->begin(), answers->end(), failed)) {
+    // That of a member which knows a similar name, if one does.
+    const auto helps = [](const auto& one) {
+      return absl::StrContains(one.status.error_message(), "did you mean");
+    };
+    const auto best = std::find_if(answers->begin(), answers->end(), helps);
+    return best == answers->end() ? answers->front().status : best->status;
+  }
   std::erase_if(*answers, failed);
   return grpc::Status::OK;
 }
@@ -61,7 +69,13 @@ void Add(const Membership&, Answered<tb::GetExperimentResponse>* from,
     *to = std::move(one);
     return;
   }
-  to->set_description(absl::StrCat(to->description(), " ", one.description()));
+  const auto sum = server::tb::SizeFromWords(to->description());
+  const auto more = server::tb::SizeFromWords(one.description());
+  if (sum.has_value() && more.has_value()) {
+    to->set_description(server::tb::SizeInWords({.jobs = sum->jobs + more->jobs,
+                                                 .runs = sum->runs + more->runs,
+                                                 .left_out = sum->left_out + more->left_out}));
+  }
   if (!one.has_creation_time()) return;
   if (!to->has_creation_time() || TimeUtil::TimestampToNanoseconds(one.creation_time()) <
                                       TimeUtil::TimestampToNanoseconds(to->creation_time())) {
@@ -87,6 +101,12 @@ void Add(const Membership& membership, Answered<Response>* from, Response* to) {
   AddRuns(membership, from->shard, from->response.mutable_runs(), to->mutable_runs());
 }
 
+// A caller who is not let in hears it from the service of this collector, which says where the
+// documentation of TensorBoard is.
+bool AsksAll(const ForwardCalls& calls, const grpc::CallbackServerContext& context) {
+  return calls.AsksAll(context) && calls.Admit(context).ok();
+}
+
 template <typename Request, typename Response>
 grpc::ServerUnaryReactor* AskAll(ForwardCalls* calls, const char* name,
                                  grpc::CallbackServerContext* context, const Request& request,
@@ -106,7 +126,7 @@ grpc::ServerUnaryReactor* AskAll(ForwardCalls* calls, const char* name,
 grpc::ServerUnaryReactor* ForwardedTensorBoard::GetExperiment(
     grpc::CallbackServerContext* context, const tb::GetExperimentRequest* request,
     tb::GetExperimentResponse* response) {
-  if (!calls_->AsksAll(*context)) return here_->GetExperiment(context, request, response);
+  if (!AsksAll(*calls_, *context)) return here_->GetExperiment(context, request, response);
   return AskAll(calls_, "/tensorboard.data.TensorBoardDataProvider/GetExperiment", context,
                 *request, response);
 }
@@ -114,7 +134,7 @@ grpc::ServerUnaryReactor* ForwardedTensorBoard::GetExperiment(
 grpc::ServerUnaryReactor* ForwardedTensorBoard::ListPlugins(grpc::CallbackServerContext* context,
                                                             const tb::ListPluginsRequest* request,
                                                             tb::ListPluginsResponse* response) {
-  if (!calls_->AsksAll(*context)) return here_->ListPlugins(context, request, response);
+  if (!AsksAll(*calls_, *context)) return here_->ListPlugins(context, request, response);
   return AskAll(calls_, "/tensorboard.data.TensorBoardDataProvider/ListPlugins", context, *request,
                 response);
 }
@@ -122,7 +142,7 @@ grpc::ServerUnaryReactor* ForwardedTensorBoard::ListPlugins(grpc::CallbackServer
 grpc::ServerUnaryReactor* ForwardedTensorBoard::ListRuns(grpc::CallbackServerContext* context,
                                                          const tb::ListRunsRequest* request,
                                                          tb::ListRunsResponse* response) {
-  if (!calls_->AsksAll(*context)) return here_->ListRuns(context, request, response);
+  if (!AsksAll(*calls_, *context)) return here_->ListRuns(context, request, response);
   return AskAll(calls_, "/tensorboard.data.TensorBoardDataProvider/ListRuns", context, *request,
                 response);
 }
@@ -130,7 +150,7 @@ grpc::ServerUnaryReactor* ForwardedTensorBoard::ListRuns(grpc::CallbackServerCon
 grpc::ServerUnaryReactor* ForwardedTensorBoard::ListScalars(grpc::CallbackServerContext* context,
                                                             const tb::ListScalarsRequest* request,
                                                             tb::ListScalarsResponse* response) {
-  if (!calls_->AsksAll(*context)) return here_->ListScalars(context, request, response);
+  if (!AsksAll(*calls_, *context)) return here_->ListScalars(context, request, response);
   return AskAll(calls_, "/tensorboard.data.TensorBoardDataProvider/ListScalars", context, *request,
                 response);
 }
@@ -138,7 +158,7 @@ grpc::ServerUnaryReactor* ForwardedTensorBoard::ListScalars(grpc::CallbackServer
 grpc::ServerUnaryReactor* ForwardedTensorBoard::ReadScalars(grpc::CallbackServerContext* context,
                                                             const tb::ReadScalarsRequest* request,
                                                             tb::ReadScalarsResponse* response) {
-  if (!calls_->AsksAll(*context)) return here_->ReadScalars(context, request, response);
+  if (!AsksAll(*calls_, *context)) return here_->ReadScalars(context, request, response);
   return AskAll(calls_, "/tensorboard.data.TensorBoardDataProvider/ReadScalars", context, *request,
                 response);
 }
@@ -146,7 +166,7 @@ grpc::ServerUnaryReactor* ForwardedTensorBoard::ReadScalars(grpc::CallbackServer
 grpc::ServerUnaryReactor* ForwardedTensorBoard::ListTensors(grpc::CallbackServerContext* context,
                                                             const tb::ListTensorsRequest* request,
                                                             tb::ListTensorsResponse* response) {
-  if (!calls_->AsksAll(*context)) return here_->ListTensors(context, request, response);
+  if (!AsksAll(*calls_, *context)) return here_->ListTensors(context, request, response);
   return AskAll(calls_, "/tensorboard.data.TensorBoardDataProvider/ListTensors", context, *request,
                 response);
 }
@@ -154,7 +174,7 @@ grpc::ServerUnaryReactor* ForwardedTensorBoard::ListTensors(grpc::CallbackServer
 grpc::ServerUnaryReactor* ForwardedTensorBoard::ReadTensors(grpc::CallbackServerContext* context,
                                                             const tb::ReadTensorsRequest* request,
                                                             tb::ReadTensorsResponse* response) {
-  if (!calls_->AsksAll(*context)) return here_->ReadTensors(context, request, response);
+  if (!AsksAll(*calls_, *context)) return here_->ReadTensors(context, request, response);
   return AskAll(calls_, "/tensorboard.data.TensorBoardDataProvider/ReadTensors", context, *request,
                 response);
 }
@@ -162,7 +182,7 @@ grpc::ServerUnaryReactor* ForwardedTensorBoard::ReadTensors(grpc::CallbackServer
 grpc::ServerUnaryReactor* ForwardedTensorBoard::ListBlobSequences(
     grpc::CallbackServerContext* context, const tb::ListBlobSequencesRequest* request,
     tb::ListBlobSequencesResponse* response) {
-  if (!calls_->AsksAll(*context)) return here_->ListBlobSequences(context, request, response);
+  if (!AsksAll(*calls_, *context)) return here_->ListBlobSequences(context, request, response);
   return AskAll(calls_, "/tensorboard.data.TensorBoardDataProvider/ListBlobSequences", context,
                 *request, response);
 }
@@ -170,7 +190,7 @@ grpc::ServerUnaryReactor* ForwardedTensorBoard::ListBlobSequences(
 grpc::ServerUnaryReactor* ForwardedTensorBoard::ReadBlobSequences(
     grpc::CallbackServerContext* context, const tb::ReadBlobSequencesRequest* request,
     tb::ReadBlobSequencesResponse* response) {
-  if (!calls_->AsksAll(*context)) return here_->ReadBlobSequences(context, request, response);
+  if (!AsksAll(*calls_, *context)) return here_->ReadBlobSequences(context, request, response);
   return AskAll(calls_, "/tensorboard.data.TensorBoardDataProvider/ReadBlobSequences", context,
                 *request, response);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -14,6 +15,8 @@
 #include "server/query/compare/compare_plan.h"
 #include "server/query/compare/compared_metric.h"
 #include "server/query/compare/compared_subject.h"
+#include "server/query/compare/remote_subject.h"
+#include "server/query/compare/subject_source.h"
 
 namespace tacho::server::query {
 namespace {
@@ -31,21 +34,23 @@ class Comparison {
              Send<v1::CompareResponse> send)
       : plan_(std::move(plan)), limits_(limits), control_(control), send_(send) {}
 
-  absl::Status FindSubjects(const storage::Store& store, const security::Rights& rights) {
+  absl::Status FindSubjects(const storage::Store& store, const v1::CompareRequest& request,
+                            const security::Rights& rights, const SubjectsElsewhere& elsewhere) {
     uint64_t left = limits_.max_series;
     for (size_t i = 0; i < plan_.subjects.size(); ++i) {
-      auto subject = ComparedSubject::Create(store, plan_, i, left, control_);
-      if (!subject.ok()) {
-        return WithoutOtherNames(subject.status(), rights,
-                                 plan_.subjects[i].selection.selector.job);
-      }
-      left -= subject->series();
+      const std::string& job = plan_.subjects[i].selection.selector.job;
+      SubjectCall call = elsewhere == nullptr ? nullptr : elsewhere(job);
+      auto subject = call == nullptr ? Here(store, i, left)
+                                     : RemoteSubject::Create(request, static_cast<int>(i), left,
+                                                             std::move(call), control_);
+      if (!subject.ok()) return WithoutOtherNames(subject.status(), rights, job);
+      left -= (*subject)->facts().series;
       subjects_.push_back(*std::move(subject));
     }
     ChooseMetrics();
     if (plan_.by_step) return absl::OkStatus();
-    for (ComparedSubject& subject : subjects_) {
-      TACHO_RETURN_IF_ERROR(subject.FindOrigin(metrics_));
+    for (const auto& subject : subjects_) {
+      TACHO_RETURN_IF_ERROR(subject->FindOrigin(metrics_));
     }
     return absl::OkStatus();
   }
@@ -75,6 +80,11 @@ class Comparison {
   }
 
  private:
+  absl::StatusOr<std::unique_ptr<SubjectSource>> Here(const storage::Store& store, size_t index,
+                                                      uint64_t max_series) const {
+    return ComparedSubject::Create(store, plan_, index, max_series, control_);
+  }
+
   void ChooseMetrics() {
     if (!plan_.metrics.empty()) {
       metrics_ = plan_.metrics;
@@ -83,8 +93,8 @@ class Comparison {
       return;
     }
     std::map<std::string, size_t> subjects;
-    for (const ComparedSubject& subject : subjects_) {
-      for (const auto& entry : subject.metrics()) ++subjects[entry.first];
+    for (const auto& subject : subjects_) {
+      for (const v1::Metric& metric : subject->facts().metrics) ++subjects[metric.name()];
     }
     const size_t needed = std::min<size_t>(2, subjects_.size());
     for (const auto& [metric, having] : subjects) {
@@ -94,27 +104,26 @@ class Comparison {
 
   // The samples of one metric, of all subjects.
   struct Read {
-    explicit Read(size_t subjects) : series(subjects), rows(subjects), figures(subjects) {}
+    explicit Read(size_t subjects) : rows(subjects), figures(subjects) {}
 
-    std::vector<const ComparedSubject::SeriesList*> series;
-    std::vector<ComparedPlaces> rows;    // From which rows are made.
+    bool growth = false;               // Averages of counters say nothing: how fast they grow does.
+    std::vector<ComparedPlaces> rows;  // From which rows are made.
     std::vector<ComparedPlaces> places;  // At which they are compared; empty: those of `rows`.
     std::vector<ComparedFigures> figures;
   };
 
   absl::Status Fill(const std::string& name, v1::CompareMetric* metric) {
     metric->mutable_metric()->set_name(name);
-    Read read(subjects_.size());
-    for (size_t i = 0; i < subjects_.size(); ++i) {
-      read.series[i] = subjects_[i].Find(name);
-      if (read.series[i] == nullptr) continue;
-      if (metric->metric().type() == v1::METRIC_TYPE_UNSPECIFIED) {
-        ToProto(*read.series[i]->front()->metric, metric->mutable_metric());
+    for (const auto& subject : subjects_) {
+      const v1::Metric* const found = subject->facts().Find(name);
+      if (found != nullptr && metric->metric().type() == v1::METRIC_TYPE_UNSPECIFIED) {
+        *metric->mutable_metric() = *found;
       }
     }
-    absl::Status status = plan_.by_step ? ReadBySteps(name, &read) : ReadByTime(name, &read);
-    if (status.ok()) status = ReadGrowth(metric->metric().type(), &read);
-    if (!status.ok()) return status;
+    Read read(subjects_.size());
+    const v1::MetricType type = metric->metric().type();
+    read.growth = type == v1::METRIC_TYPE_COUNTER || type == v1::METRIC_TYPE_HISTOGRAM;
+    TACHO_RETURN_IF_ERROR(plan_.by_step ? ReadBySteps(name, &read) : ReadByTime(name, &read));
     FillComparison(read.rows, plan_.max_points, plan_.values, metric);
     FillSummaries(read.places.empty() ? read.rows : read.places, read.figures,
                   plan_.fold.function == v1::AGGREGATE_FUNCTION_AVG, metric);
@@ -124,9 +133,9 @@ class Comparison {
   absl::Status ReadBySteps(const std::string& name, Read* read) {
     size_t total = 0;
     for (size_t i = 0; i < subjects_.size(); ++i) {
-      if (read->series[i] == nullptr) continue;
+      if (subjects_[i]->facts().Find(name) == nullptr) continue;
       TACHO_ASSIGN_OR_RETURN(read->rows[i],
-                             subjects_[i].PlacesByStep(*read->series[i], &read->figures[i]));
+                             subjects_[i]->PlacesByStep(name, read->growth, &read->figures[i]));
       total += read->rows[i].size();
       if (total > kMaxComparedPlaces) return TooManyPlaces(name);
     }
@@ -136,44 +145,31 @@ class Comparison {
   // Rows are as many as are asked for, but what the figures are taken from is always the same.
   absl::Status ReadByTime(const std::string& name, Read* read) {
     AxisExtent extent;
-    for (size_t i = 0; i < subjects_.size(); ++i) {
-      if (read->series[i] == nullptr) continue;
-      TACHO_RETURN_IF_ERROR(subjects_[i].IncludeExtent(*read->series[i], &extent));
+    for (const auto& subject : subjects_) {
+      if (subject->facts().Find(name) == nullptr) continue;
+      TACHO_RETURN_IF_ERROR(subject->IncludeExtent(name, &extent));
     }
     if (extent.empty()) return absl::OkStatus();
-    const BucketGrid compared(extent, kDefaultComparedPoints);
-    const BucketGrid shown(extent, plan_.max_points);
+    const TimeGrid compared = {extent, kDefaultComparedPoints};
+    const TimeGrid shown = {extent, plan_.max_points};
     const bool same = plan_.max_points == kDefaultComparedPoints;
     read->places.resize(same ? 0 : subjects_.size());
     size_t total = 0;
     for (size_t i = 0; i < subjects_.size(); ++i) {
-      if (read->series[i] == nullptr) continue;
-      ComparedSubject& subject = subjects_[i];
-      const auto& series = *read->series[i];
+      SubjectSource& subject = *subjects_[i];
+      if (subject.facts().Find(name) == nullptr) continue;
       TACHO_ASSIGN_OR_RETURN(read->rows[i],
-                             subject.PlacesByTime(series, compared, &read->figures[i]));
+                             subject.PlacesByTime(name, compared, read->growth, &read->figures[i]));
       total += read->rows[i].size();
       if (!same) {
         read->places[i] = std::move(read->rows[i]);
-        TACHO_ASSIGN_OR_RETURN(read->rows[i], subject.PlacesByTime(series, shown, nullptr));
+        TACHO_ASSIGN_OR_RETURN(read->rows[i], subject.PlacesByTime(name, shown, false, nullptr));
         total += read->rows[i].size();
       }
       if (total > kMaxComparedPlaces) return TooManyPlaces(name);
     }
-    SetPositions(shown, extent, &read->rows);
-    SetPositions(compared, extent, &read->places);
-    return absl::OkStatus();
-  }
-
-  // Averages of counters say nothing: how fast they grow does.
-  absl::Status ReadGrowth(v1::MetricType type, Read* read) {
-    if (type != v1::METRIC_TYPE_COUNTER && type != v1::METRIC_TYPE_HISTOGRAM) {
-      return absl::OkStatus();
-    }
-    for (size_t i = 0; i < subjects_.size(); ++i) {
-      if (read->series[i] == nullptr) continue;
-      TACHO_RETURN_IF_ERROR(subjects_[i].AddGrowth(*read->series[i], &read->figures[i]));
-    }
+    SetPositions(shown, &read->rows);
+    SetPositions(compared, &read->places);
     return absl::OkStatus();
   }
 
@@ -184,12 +180,12 @@ class Comparison {
   }
 
   // From indexes of buckets to their first places.
-  static void SetPositions(const BucketGrid& grid, const AxisExtent& extent,
-                           std::vector<ComparedPlaces>* places) {
+  static void SetPositions(const TimeGrid& time_grid, std::vector<ComparedPlaces>* places) {
+    const BucketGrid grid = time_grid.buckets_of_it();
     for (ComparedPlaces& one : *places) {
       for (int64_t& position : one.positions) {
         const auto index = static_cast<uint32_t>(position);
-        position = index == 0 ? extent.first : grid.LastOf(index - 1) + 1;
+        position = index == 0 ? time_grid.extent.first : grid.LastOf(index - 1) + 1;
       }
     }
   }
@@ -198,16 +194,17 @@ class Comparison {
     v1::CompareResponse response;
     v1::CompareSubjects* const message = response.mutable_subjects();
     std::set<std::string> names;
-    for (const ComparedSubject& subject : subjects_) {
-      subject.Describe(message->add_subjects());
-      for (const auto& attribute : subject.attributes()) names.insert(attribute.first);
+    for (const auto& subject : subjects_) {
+      subject->Describe(message->add_subjects());
+      for (const auto& attribute : subject->facts().attributes) names.insert(attribute.first);
     }
     for (const std::string& name : names) {
       v1::AttributeDifference difference;
       difference.set_name(name);
-      for (const ComparedSubject& subject : subjects_) {
-        const auto found = subject.attributes().find(name);
-        difference.add_values(found == subject.attributes().end() ? "" : found->second);
+      for (const auto& subject : subjects_) {
+        const auto& attributes = subject->facts().attributes;
+        const auto found = attributes.find(name);
+        difference.add_values(found == attributes.end() ? "" : found->second);
       }
       const auto& values = difference.values();
       if (std::all_of(values.begin(), values.end(), [&](auto& v) { return v == values[0]; })) {
@@ -231,7 +228,7 @@ class Comparison {
   const RangeLimits limits_;
   const QueryControl& control_;
   const Send<v1::CompareResponse> send_;
-  std::vector<ComparedSubject> subjects_;
+  std::vector<std::unique_ptr<SubjectSource>> subjects_;
   std::vector<std::string> metrics_;  // Those that are compared, ascending.
   uint64_t samples_ = 0;              // Sent.
 };
@@ -240,14 +237,15 @@ class Comparison {
 
 absl::Status Compare(const storage::Store& store, const v1::CompareRequest& request,
                      const RangeLimits& limits, const security::Rights& rights,
-                     const QueryControl& control, Send<v1::CompareResponse> send) {
+                     const QueryControl& control, const SubjectsElsewhere& elsewhere,
+                     Send<v1::CompareResponse> send) {
   TACHO_ASSIGN_OR_RETURN(auto plan, MakeComparePlan(request));
   for (const v1::Subject& subject : request.subjects()) {
     TACHO_RETURN_IF_ERROR(rights.CheckJob(subject.job(), "subjects.job"));
   }
   Comparison comparison(std::move(plan), limits, control, send);
-  absl::Status status = comparison.FindSubjects(store, rights);
-  return status.ok() ? comparison.SendAll() : status;
+  TACHO_RETURN_IF_ERROR(comparison.FindSubjects(store, request, rights, elsewhere));
+  return comparison.SendAll();
 }
 
 }  // namespace tacho::server::query

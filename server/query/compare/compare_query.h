@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "absl/status/status.h"
+#include "server/query/compare/remote_subject.h"
 #include "server/query/range/range_plan.h"
 #include "server/query/read/message_packing.h"
 #include "server/query/read/query_control.h"
@@ -23,11 +24,12 @@ inline constexpr size_t kHeldComparisonBytes = size_t{16} << 20;
 // folded into places. By time it is read three times, and a fourth time where max_points is not the
 // default, but columns that lie in one bucket are not decoded. Counters are read once more.
 // `rights` must include every subject's job. limits.max_series applies to all subjects together,
-// limits.max_samples to the rows of all columns.
+// limits.max_samples to the rows of all columns. `elsewhere` may be null: all jobs are kept here.
 //   PERMISSION_DENIED  `rights` do not include a job, whether or not it exists.
 //   others             the statuses of query.proto, control.Check() and `send`.
 absl::Status Compare(const storage::Store& store, const v1::CompareRequest& request,
                      const RangeLimits& limits, const security::Rights& rights,
-                     const QueryControl& control, Send<v1::CompareResponse> send);
+                     const QueryControl& control, const SubjectsElsewhere& elsewhere,
+                     Send<v1::CompareResponse> send);
 
 }  // namespace tacho::server::query

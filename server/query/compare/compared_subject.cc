@@ -7,6 +7,7 @@
 #include <limits>
 #include <span>
 
+#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/base/check.h"
@@ -87,24 +88,25 @@ void KeepObservations(std::vector<storage::SeriesPtr>* list) {
 
 }  // namespace
 
-absl::StatusOr<ComparedSubject> ComparedSubject::Create(const storage::Store& store,
-                                                        const ComparePlan& plan, size_t index,
-                                                        uint64_t max_series,
-                                                        const QueryControl& control) {
-  ComparedSubject made(plan, control);
+absl::StatusOr<std::unique_ptr<ComparedSubject>> ComparedSubject::Create(
+    const storage::Store& store, const ComparePlan& plan, size_t index, uint64_t max_series,
+    const QueryControl& control) {
+  auto made = absl::WrapUnique(new ComparedSubject(plan, control));
   const ComparedSelection& subject = plan.subjects[index];
-  made.selection_ = subject.selection;
-  TACHO_RETURN_IF_ERROR(made.Select(store, subject));
-  made.view_ = store.OpenJobView(made.selection_.selector.job);
-  TACHO_ASSIGN_OR_RETURN(auto series, FindSelected(store, made.selection_, max_series));
-  made.series_ = series.size();
+  made->selection_ = subject.selection;
+  TACHO_RETURN_IF_ERROR(made->Select(store, subject));
+  made->view_ = store.OpenJobView(made->selection_.selector.job);
+  TACHO_ASSIGN_OR_RETURN(auto series, FindSelected(store, made->selection_, max_series));
+  SubjectFacts& facts = made->facts_;
+  facts.series = series.size();
   for (storage::SeriesPtr& one : series) {
-    if (made.metrics_.empty() || made.metrics_.back().first != one->metric->name) {
-      made.metrics_.emplace_back(one->metric->name, SeriesList());
+    if (facts.metrics.empty() || facts.metrics.back().name() != one->metric->name) {
+      ToProto(*one->metric, &facts.metrics.emplace_back());
+      made->series_.emplace_back();
     }
-    made.metrics_.back().second.push_back(std::move(one));
+    made->series_.back().push_back(std::move(one));
   }
-  for (auto& entry : made.metrics_) KeepObservations(&entry.second);
+  for (SeriesList& list : made->series_) KeepObservations(&list);
   return made;
 }
 
@@ -113,7 +115,7 @@ absl::Status ComparedSubject::Select(const storage::Store& store,
   const auto attempts = store.Attempts(selection_.selector.job);
   if (!attempts.ok()) return attempts.status();
   if (!subject.attempt.has_value() && !attempts->empty()) {
-    attributes_ = attempts->back().attributes;
+    facts_.attributes = attempts->back().attributes;
     return ChooseAttempts(store, subject.attempts, &selection_);
   }
   const auto found = std::find_if(attempts->begin(), attempts->end(),
@@ -124,16 +126,15 @@ absl::Status ComparedSubject::Select(const storage::Store& store,
     if (subject.attempt.has_value()) return NoSuchAttempt(subject, *job);
     return ChooseAttempts(store, subject.attempts, &selection_);
   }
-  attributes_ = found->attributes;
+  facts_.attributes = found->attributes;
   selection_.attempts.Require(subject.attempt);
   return absl::OkStatus();
 }
 
-const ComparedSubject::SeriesList* ComparedSubject::Find(const std::string& metric) const {
-  const auto found = std::lower_bound(
-      metrics_.begin(), metrics_.end(), metric,
-      [](const auto& entry, const std::string& name) { return entry.first < name; });
-  return found == metrics_.end() || found->first != metric ? nullptr : &found->second;
+std::span<const storage::SeriesPtr> ComparedSubject::SeriesOf(const std::string& metric) const {
+  const v1::Metric* const found = facts_.Find(metric);
+  if (found == nullptr) return {};
+  return series_[static_cast<size_t>(found - facts_.metrics.data())];
 }
 
 SeriesScan ComparedSubject::Scan(const storage::SeriesPtr& series) const {
@@ -146,9 +147,7 @@ absl::Status ComparedSubject::FindOrigin(const std::vector<std::string>& metrics
   origin_ns_ = std::numeric_limits<int64_t>::max();
   storage::Chunk chunk;
   for (const std::string& metric : metrics) {
-    const SeriesList* const list = Find(metric);
-    if (list == nullptr) continue;
-    for (const storage::SeriesPtr& series : *list) {
+    for (const storage::SeriesPtr& series : SeriesOf(metric)) {
       TACHO_ASSIGN_OR_RETURN(const bool any, Scan(series).Next(storage::AnySummary(), &chunk));
       if (any) origin_ns_ = std::min(origin_ns_, chunk.first_time_ns());
     }
@@ -156,7 +155,7 @@ absl::Status ComparedSubject::FindOrigin(const std::vector<std::string>& metrics
   return absl::OkStatus();
 }
 
-absl::Status ComparedSubject::IncludeExtent(const SeriesList& series, AxisExtent* extent) {
+absl::Status ComparedSubject::IncludeExtent(const std::string& metric, AxisExtent* extent) {
   const auto include = [&](const storage::Chunk& chunk) {
     for (const int64_t time_ns : {chunk.first_time_ns(), chunk.last_time_ns()}) {
       extent->Include(Elapsed(time_ns, origin_ns_));
@@ -170,7 +169,7 @@ absl::Status ComparedSubject::IncludeExtent(const SeriesList& series, AxisExtent
     attempts_.insert(samples.AttemptOf(0));
     attempts_.insert(samples.attempts.begin(), samples.attempts.end());
   };
-  for (const storage::SeriesPtr& one : series) {
+  for (const storage::SeriesPtr& one : SeriesOf(metric)) {
     TACHO_RETURN_IF_ERROR(Scan(one).ForEach(storage::AnySummary(), include));
   }
   return absl::OkStatus();
@@ -200,9 +199,11 @@ absl::StatusOr<std::vector<Bucket>> ComparedSubject::BucketsOf(const storage::Se
   return reducer.Take();
 }
 
-absl::StatusOr<ComparedPlaces> ComparedSubject::PlacesByTime(const SeriesList& series,
-                                                             const BucketGrid& grid,
+absl::StatusOr<ComparedPlaces> ComparedSubject::PlacesByTime(const std::string& metric,
+                                                             const TimeGrid& time_grid, bool growth,
                                                              ComparedFigures* figures) {
+  const std::span<const storage::SeriesPtr> series = SeriesOf(metric);
+  const BucketGrid grid = time_grid.buckets_of_it();
   Fold fold(plan_->fold);
   std::vector<Bucket> begins;
   std::vector<Bucket> ends;
@@ -219,11 +220,13 @@ absl::StatusOr<ComparedPlaces> ComparedSubject::PlacesByTime(const SeriesList& s
   if (figures != nullptr) {
     TACHO_ASSIGN_OR_RETURN(figures->first, EndOf(begins, Side::kBeginning, plan_->fold));
     TACHO_ASSIGN_OR_RETURN(figures->last, EndOf(ends, Side::kEnd, plan_->fold));
+    if (growth) TACHO_RETURN_IF_ERROR(AddGrowth(series, figures));
   }
   return AsPlaces(fold.Take());
 }
 
-absl::Status ComparedSubject::AddGrowth(const SeriesList& series, ComparedFigures* figures) const {
+absl::Status ComparedSubject::AddGrowth(std::span<const storage::SeriesPtr> series,
+                                        ComparedFigures* figures) const {
   double seconds = 0;
   double increase = 0;
   for (const storage::SeriesPtr& one : series) {
@@ -273,8 +276,10 @@ void ComparedSubject::Include(const storage::SampleBlock& samples) {
   }
 }
 
-absl::StatusOr<ComparedPlaces> ComparedSubject::PlacesByStep(const SeriesList& series,
+absl::StatusOr<ComparedPlaces> ComparedSubject::PlacesByStep(const std::string& metric, bool growth,
                                                              ComparedFigures* figures) {
+  const std::span<const storage::SeriesPtr> series = SeriesOf(metric);
+  if (growth) TACHO_RETURN_IF_ERROR(AddGrowth(series, figures));
   Fold fold(plan_->fold);
   // A sample that meets no other comes to itself, if it is summed or averaged.
   const bool alone = series.size() == 1 && (plan_->fold.function == v1::AGGREGATE_FUNCTION_AVG ||

@@ -5,6 +5,8 @@
 #include <set>
 
 #include "server/query/compare/compare_query.h"
+#include "server/query/compare/remote_subject.h"
+#include "server/query/compare/subject_answer.h"
 #include "tests/server/query/query_store_fixture.h"
 
 namespace tacho::server::query {
@@ -60,13 +62,49 @@ class QueryCompareTest : public QueryStoreFixture, public testing::WithParamInte
     subject->set_job(job);
     return subject;
   }
+  // Also with some jobs, and with all of them, as if other members of a cluster kept them: nothing
+  // differs.
   absl::Status Run() {
-    messages_.clear();
-    return Compare(*store_, request_, limits_, *rights_, control_,
-                   [this](const v1::CompareResponse& message) {
-                     messages_.push_back(message);
+    absl::Status status = RunWith(nullptr, &messages_);
+    const std::string first =
+        request_.subjects().empty() ? std::string() : request_.subjects(0).job();
+    for (const int which : {0, 1, 2}) {
+      SCOPED_TRACE(which);
+      std::vector<v1::CompareResponse> others;
+      const SubjectsElsewhere elsewhere = [&](absl::string_view job) {
+        const bool here = which == 0 ? job == first : which == 1 && job != first;
+        return here ? nullptr : Owner();
+      };
+      EXPECT_EQ(RunWith(elsewhere, &others), status);
+      EXPECT_EQ(others.size(), messages_.size());
+      for (size_t i = 0; i < std::min(others.size(), messages_.size()); ++i) {
+        EXPECT_EQ(others[i].SerializeAsString(), messages_[i].SerializeAsString());
+      }
+    }
+    return status;
+  }
+  absl::Status RunWith(const SubjectsElsewhere& elsewhere,
+                       std::vector<v1::CompareResponse>* messages) {
+    messages->clear();
+    return Compare(*store_, request_, limits_, *rights_, control_, elsewhere,
+                   [messages](const v1::CompareResponse& message) {
+                     messages->push_back(message);
                      return absl::OkStatus();
                    });
+  }
+  // The member that keeps a job. Its messages go over the wire.
+  SubjectCall Owner() {
+    return [this](const v1::CompareSubjectRequest& request,
+                  absl::FunctionRef<absl::Status(const v1::CompareSubjectResponse&)> take) {
+      v1::CompareSubjectRequest received;
+      EXPECT_TRUE(received.ParseFromString(request.SerializeAsString()));
+      return AnswerSubject(*store_, received, limits_.max_series, control_,
+                           [&](const v1::CompareSubjectResponse& piece) {
+                             v1::CompareSubjectResponse sent;
+                             EXPECT_TRUE(sent.ParseFromString(piece.SerializeAsString()));
+                             return take(sent);
+                           });
+    };
   }
 
   bool TakesPart(const v1::Subject& subject, uint32_t attempt, int64_t step) const {

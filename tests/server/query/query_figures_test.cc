@@ -44,7 +44,7 @@ class QueryFiguresTest : public testing::Test {
     request.set_max_points(max_points);
     v1::CompareMetric metric;
     const absl::Status status = Compare(*store_.get(), request, {}, *security::Rights::Everything(),
-                                        {}, [&](const v1::CompareResponse& message) {
+                                        {}, {}, [&](const v1::CompareResponse& message) {
                                           if (message.has_metric()) metric = message.metric();
                                           return absl::OkStatus();
                                         });
