@@ -55,9 +55,9 @@ class RulesTest(unittest.TestCase):
                 with self.subTest(board=board["uid"], panel=panel["title"]):
                     check(panel)
 
-    def test_there_are_the_four_dashboards(self):
+    def test_there_are_the_five_dashboards(self):
         uids = [board["uid"] for board in self.boards]
-        self.assertEqual(uids, ["tacho-collector", "tacho-fleet", "tacho-host", "tacho-job"])
+        self.assertEqual(uids, ["tacho-cluster", "tacho-collector", "tacho-fleet", "tacho-host", "tacho-job"])
         for board in self.boards:
             self.assertTrue(board["title"] and board["description"] and board["refresh"])
 

@@ -8,6 +8,7 @@ export const kUids = {
   job: 'tacho-job',
   host: 'tacho-host',
   collector: 'tacho-collector',
+  cluster: 'tacho-cluster',
 } as const;
 
 export type Name = keyof typeof kUids;
@@ -17,6 +18,7 @@ const kTitles: Record<Name, string> = {
   job: 'One job',
   host: 'One host',
   collector: 'Collector',
+  cluster: 'Cluster and bucket',
 };
 
 // The address of a dashboard with the time and data source shown now and the variables given.

@@ -2,42 +2,11 @@
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import type { Board } from './board';
 import { graphs, numbers, type Section } from './grid';
-import {
-  atLeast, graph, type GraphSpec, kNone, kPlain, limits, number, type PanelBuilder, type Spec,
-} from './panel';
-import { type Query, quantile, rate } from './query';
+import { each, figure, kHere, kInstance, lines, per, speed } from './instance';
+import { atLeast, kNone, limits } from './panel';
+import { quantile, rate } from './query';
 
-const kHere = 'instance=~"$instance"';
 const kGiB = 2 ** 30;
-
-type Figure = Pick<Spec, 'title' | 'description' | 'unit'> & Partial<Spec> & {
-  readonly expr: string; readonly text?: boolean; readonly legend?: string;
-};
-
-function figure(spec: Figure): PanelBuilder {
-  const queries = [{ expr: spec.expr, legend: spec.legend ?? '{{instance}}' }];
-  return number({ thresholds: kPlain, queries, ...spec });
-}
-
-type Lines = Pick<Spec, 'title' | 'description' | 'unit' | 'queries'> & Partial<GraphSpec> & {
-  readonly signed?: boolean; // Values may be below 0.
-};
-
-function lines({ signed, ...spec }: Lines): PanelBuilder {
-  return graph({ thresholds: kPlain, ...(signed ? {} : { min: 0 }), ...spec });
-}
-
-function per(counter: string, label: string): Query {
-  return { expr: `sum by (${label}) (${rate(counter, kHere)})`, legend: `{{${label}}}` };
-}
-
-function each(metric: string, legend: string): Query {
-  return { expr: `sum(${metric}{${kHere}})`, legend };
-}
-
-function speed(counter: string, legend: string): Query {
-  return { expr: `sum(${rate(counter, kHere)})`, legend };
-}
 
 const kState = [
   figure({
@@ -356,13 +325,7 @@ const kProcess: Section = {
 export const kCollector: Board = {
   name: 'collector',
   description: 'The collector: ingest, limits, storage, queries, process.',
-  variables: [{
-    name: 'instance',
-    label: 'Collector',
-    description: 'Collectors to show, by the address that Prometheus scrapes.',
-    query: 'label_values(tacho_build_info, instance)',
-    many: true,
-  }],
+  variables: [kInstance],
   screen: 'collector',
   sections: [
     { title: 'State', lines: [numbers(...kState.slice(0, 4)), numbers(...kState.slice(4))] },

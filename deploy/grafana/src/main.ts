@@ -4,6 +4,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from './board';
+import { kCluster } from './cluster';
 import { kCollector } from './collector';
 import { kFleet } from './fleet';
 import { kHost } from './host';
@@ -13,7 +14,7 @@ import { describe } from './screens';
 function main(directory: string | undefined): void {
   if (directory === undefined) throw new Error('usage: main.js DIRECTORY');
   mkdirSync(directory, { recursive: true });
-  const boards = [kFleet, kJob, kHost, kCollector].map((board) => {
+  const boards = [kFleet, kJob, kHost, kCollector, kCluster].map((board) => {
     const built = build(board);
     writeFileSync(join(directory, `${board.name}.json`), `${JSON.stringify(built, null, 2)}\n`);
     return built;
