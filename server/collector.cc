@@ -49,7 +49,10 @@ process::ClockWatch::Options Collector::Parts::ClockWatchOptions() {
   return options;
 }
 
-Collector::Parts::~Parts() { Drain().IgnoreError(); }
+Collector::Parts::~Parts() {
+  if (world_.hear_ownership) world_.hear_ownership(nullptr);
+  Drain().IgnoreError();
+}
 
 absl::Status Collector::Parts::Start() {
   TACHO_RETURN_IF_ERROR(MakeMembership());
@@ -127,6 +130,9 @@ absl::Status Collector::Parts::OpenStore() {
     options.history = bucket_->history();
     options.shared = bucket_->shared();
     options.shared.on_ended = [this](const absl::Status& why) { OnAcksEnded(why); };
+    if (world_.hear_ownership) {
+      world_.hear_ownership([this](const auto& request) { bucket_->Count(request); });
+    }
   }
   if (world_.ownership != nullptr) {
     // Each shard has a store of its own: what is left of another one must not get in the way.
@@ -289,6 +295,15 @@ v1::DrainResponse Collector::Parts::DrainIngest(absl::Duration timeout) {
 void Collector::Parts::FillMember(v1::ClusterMember* member) const {
   member->set_jobs(store_->Stats().jobs);
   member->set_agents(ingest_->open_streams());
+  if (bucket_ != nullptr) {
+    const auto use = bucket_->use();
+    auto* const requests = member->mutable_bucket();
+    requests->set_writes(use.writes);
+    requests->set_reads(use.reads);
+    requests->set_bytes_sent(use.bytes_sent);
+    requests->set_bytes_received(use.bytes_received);
+    requests->set_seconds(absl::ToDoubleSeconds(use.during));
+  }
   const storage::SharedState shared = store_->Shared();
   if (!shared.on) return;
   auto* const shipping = member->mutable_shipping();

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
+#include "storage/bucket/bucket_options.h"
 #include "tacho/config/v1/collector.pb.h"
 
 namespace rocksdb {
@@ -39,6 +40,9 @@ struct CollectorWorld {
   // In a cluster with spares: what this collector owns, which is a shard now. Not owned; must
   // outlive the collector. Null: there are no spares.
   takeover::Ownership* ownership = nullptr;
+  // With it: Standby::SetRequestListener(), so that the requests of the ownership count. May be
+  // null.
+  std::function<void(std::function<void(const storage::FinishedRequest&)>)> hear_ownership;
   // With it: the shard belongs to another collector now. The collector is to be drained. May be
   // null. Called from any thread: return at once.
   std::function<void()> on_shard_lost;

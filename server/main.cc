@@ -279,6 +279,8 @@ class Runner {
     CollectorWorld world = MakeWorld(line_, log_, &told);
     if (standby_ != nullptr) {
       world.ownership = standby_->ownership();
+      world.hear_ownership =
+          std::bind_front(&takeover::Standby::SetRequestListener, standby_.get());
       // Without spares it stays, and answers queries with what it had.
       world.on_shard_lost = [&told] {
         told.shard_lost = true;

@@ -4,7 +4,9 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/base/host_name.h"
 #include "proto/base/status_macros.h"
@@ -103,6 +105,20 @@ void HistoryBucket::Count(const storage::FinishedRequest& request) {
   bytes_sent_.Increment(static_cast<double>(request.bytes_sent));
   bytes_received_.Increment(static_cast<double>(request.bytes_received));
   if (*request.retry != '\0') retries_.Add({{"reason", request.retry}}).Increment();
+  const absl::string_view operation = request.operation;
+  if (absl::StartsWith(operation, "get")) {
+    ++reads_;
+  } else if (operation != "delete") {
+    ++writes_;
+  }
+}
+
+HistoryBucket::Use HistoryBucket::use() const {
+  return {.writes = writes_,
+          .reads = reads_,
+          .bytes_sent = static_cast<uint64_t>(bytes_sent_.Value()),
+          .bytes_received = static_cast<uint64_t>(bytes_received_.Value()),
+          .during = MonotonicNow() - opened_};
 }
 
 void HistoryBucket::Report(const storage::ProbeReport& report) {

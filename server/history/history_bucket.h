@@ -8,11 +8,15 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/registry.h>
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "storage/bucket/proven_bucket.h"
 #include "storage/history/piece_cache.h"
@@ -49,6 +53,18 @@ class HistoryBucket {
   // Without its callback.
   storage::SharedOptions shared() const;
 
+  // Counts a request to the bucket that was made beside this.
+  void Count(const storage::FinishedRequest& request);
+  // Requests so far.
+  struct Use {
+    uint64_t writes = 0;  // Puts and lists.
+    uint64_t reads = 0;
+    uint64_t bytes_sent = 0;
+    uint64_t bytes_received = 0;
+    absl::Duration during;
+  };
+  Use use() const;
+
   // For the metrics page: the cache's figures, whether days reach the bucket, and what waits for
   // it.
   std::vector<prometheus::MetricFamily> Families(const storage::Store& store) const;
@@ -56,15 +72,17 @@ class HistoryBucket {
  private:
   explicit HistoryBucket(Options options);
 
-  void Count(const storage::FinishedRequest& request);
   void Report(const storage::ProbeReport& report);
 
   const Options options_;
+  const absl::Time opened_ = MonotonicNow();
   prometheus::Family<prometheus::Counter>& requests_;
   prometheus::Family<prometheus::Histogram>& durations_;
   prometheus::Family<prometheus::Counter>& retries_;
   prometheus::Counter& bytes_sent_;
   prometheus::Counter& bytes_received_;
+  std::atomic<uint64_t> writes_ = 0;
+  std::atomic<uint64_t> reads_ = 0;
   std::unique_ptr<storage::PieceCache> pieces_;
   std::unique_ptr<storage::ProvenBucket> bucket_;
 };

@@ -35,7 +35,12 @@ absl::StatusOr<std::unique_ptr<Standby>> Standby::Open(const config::v1::Collect
     return absl::InvalidArgumentError(
         "cluster.spares needs a bucket, from which a spare takes over: set bucket.url");
   }
-  auto bucket = storage::OpenBucket(history::BucketOptionsOf(config.bucket()));
+  storage::BucketOptions way = history::BucketOptionsOf(config.bucket());
+  way.on_request = [self = standby.get()](const storage::FinishedRequest& request) {
+    absl::MutexLock lock(&self->mutex_);
+    if (self->listener_) self->listener_(request);
+  };
+  auto bucket = storage::OpenBucket(std::move(way));
   if (!bucket.ok()) {
     return absl::Status(bucket.status().code(),
                         absl::StrCat("bucket: ", bucket.status().message()));
@@ -78,6 +83,11 @@ absl::Status Standby::Serve() {
   }
   http_ = *std::move(http);
   return absl::OkStatus();
+}
+
+void Standby::SetRequestListener(std::function<void(const storage::FinishedRequest&)> listener) {
+  absl::MutexLock lock(&mutex_);
+  listener_ = std::move(listener);
 }
 
 void Standby::StopServing() {

@@ -5,9 +5,11 @@
 #include <functional>
 #include <memory>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "prometheus/registry.h"
 #include "proto/base/log.h"
 #include "server/cluster/membership.h"
@@ -15,6 +17,7 @@
 #include "server/security/security.h"
 #include "server/takeover/ownership.h"
 #include "storage/bucket/bucket.h"
+#include "storage/bucket/bucket_options.h"
 #include "tacho/config/v1/collector.pb.h"
 
 namespace tacho::server::takeover {
@@ -32,6 +35,11 @@ class Standby {
 
   Ownership* ownership() { return ownership_.get(); }
 
+  // Is told of each request that the ownership makes of the bucket, from now on; null: nobody is.
+  // Once this has returned, the one before is not called any more.
+  void SetRequestListener(std::function<void(const storage::FinishedRequest&)> listener)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Opens the HTTP port of `listen.http`: /healthz answers 200, /readyz 503.
   //   as http::HttpServer::Start().
   absl::Status Serve();
@@ -47,6 +55,8 @@ class Standby {
   std::unique_ptr<storage::Bucket> bucket_;
   std::unique_ptr<Ownership> ownership_;
   std::unique_ptr<http::HttpServer> http_;
+  absl::Mutex mutex_;
+  std::function<void(const storage::FinishedRequest&)> listener_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tacho::server::takeover

@@ -210,6 +210,13 @@ class TakeoverTest(TakeoverCase):
             lambda: f"Waiting for a shard: {waiting}" in self.told(self.owners[0], "cluster"),
             "tachoctl cluster lists the collector that waits",
         )
+        (member,) = json.loads(self.told(self.owners[0], "cluster", "-o", "json"))["members"]
+        bucket = member["bucket"]
+        self.assertGreater(int(bucket["writes"]), 0)
+        self.assertGreater(int(bucket["bytes_sent"]), 0)
+        # The looks at the owners count, too: one a second at least.
+        self.assertGreater(int(bucket["reads"]), bucket["seconds"] / 2)
+        self.assertIn("Requests to the bucket", self.told(self.owners[0], "cluster"))
 
     def told(self, collector, *arguments):
         done = harness.tachoctl(collector.address, *arguments)

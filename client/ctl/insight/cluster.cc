@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "client/ctl/call/call_error.h"
 #include "client/ctl/insight/insight.h"
@@ -35,6 +36,70 @@ std::string SecondsText(const v1::ClusterMember& member) {
   return ReadableNumber(member.shipping().unshipped_seconds());
 }
 
+// Which collectors would take over a lost shard.
+void PrintWaiting(const Invocation& invocation, const v1::GetMembersResponse& answer) {
+  if (!answer.has_spares()) return;
+  std::vector<std::string> waiting;
+  for (const std::string& address : answer.standbys()) waiting.push_back(Printable(address));
+  *invocation.env.out
+      << (waiting.empty()
+              ? "No collector is seen to wait for a shard. If that stays so, nobody "
+                "would take over a shard that is lost.\n"
+              : absl::StrCat("Waiting for a shard: ", absl::StrJoin(waiting, ", "), "\n"));
+}
+
+// US dollars for one request of S3 in us-east-1, from its price list. Other stores differ.
+constexpr double kWritePrice = 0.005 / 1000;
+constexpr double kReadPrice = 0.0004 / 1000;
+constexpr double kHourS = 3600;
+constexpr double kMonthS = 30 * 24 * kHourS;
+// A rate of less time than this says little.
+constexpr double kShortestS = 60;
+
+bool HasRates(const v1::ClusterMember& member) {
+  return member.has_bucket() && member.bucket().seconds() >= kShortestS;
+}
+double RequestsAnHour(uint64_t requests, const v1::ClusterMember& member) {
+  return static_cast<double>(requests) / member.bucket().seconds() * kHourS;
+}
+double DollarsAMonth(const v1::ClusterMember& member) {
+  const auto& bucket = member.bucket();
+  return (static_cast<double>(bucket.writes()) * kWritePrice +
+          static_cast<double>(bucket.reads()) * kReadPrice) /
+         bucket.seconds() * kMonthS;
+}
+
+// What the members ask of the bucket, and what that costs.
+void PrintRequests(const Invocation& invocation, const v1::GetMembersResponse& answer) {
+  const auto& members = answer.members();
+  if (std::none_of(members.begin(), members.end(), [](auto& m) { return m.has_bucket(); })) return;
+  *invocation.env.out << "\nRequests to the bucket since each collector began with its shard, and "
+                         "their price at S3 in us-east-1:\n";
+  Table table({{"SHARD", Align::kRight},
+               {"WRITES/HOUR", Align::kRight},
+               {"READS/HOUR", Align::kRight},
+               {"BYTES SENT/HOUR", Align::kRight},
+               {"US DOLLARS/MONTH", Align::kRight}});
+  double dollars = 0;
+  for (const v1::ClusterMember& member : members) {
+    if (!member.has_bucket()) continue;
+    if (!HasRates(member)) {
+      table.AddRow({absl::StrCat(member.shard()), "", "", "", "after a minute"});
+      continue;
+    }
+    const auto& bucket = member.bucket();
+    dollars += DollarsAMonth(member);
+    table.AddRow({absl::StrCat(member.shard()),
+                  ReadableNumber(RequestsAnHour(bucket.writes(), member)),
+                  ReadableNumber(RequestsAnHour(bucket.reads(), member)),
+                  Thousands(static_cast<uint64_t>(RequestsAnHour(bucket.bytes_sent(), member))),
+                  absl::StrFormat("%.2f", DollarsAMonth(member))});
+  }
+  table.Print(*invocation.env.out, invocation.env.width, invocation.env.unicode);
+  *invocation.env.out << absl::StrFormat("Together %.2f US dollars a month, without storage.\n",
+                                         dollars);
+}
+
 void PrintMembers(const Invocation& invocation, const v1::GetMembersResponse& answer) {
   Table table({{"SHARD", Align::kRight},
                {"ADDRESS"},
@@ -55,14 +120,25 @@ void PrintMembers(const Invocation& invocation, const v1::GetMembersResponse& an
                   ships ? SecondsText(member) : "", StateText(member)});
   }
   table.Print(*invocation.env.out, invocation.env.width, invocation.env.unicode);
-  if (!answer.has_spares()) return;
-  std::vector<std::string> waiting;
-  for (const std::string& address : answer.standbys()) waiting.push_back(Printable(address));
-  *invocation.env.out
-      << (waiting.empty()
-              ? "No collector is seen to wait for a shard. If that stays so, nobody "
-                "would take over a shard that is lost.\n"
-              : absl::StrCat("Waiting for a shard: ", absl::StrJoin(waiting, ", "), "\n"));
+  PrintWaiting(invocation, answer);
+  PrintRequests(invocation, answer);
+}
+
+void WriteBucketJson(JsonWriter* json, const v1::ClusterMember& member) {
+  json->Key("bucket");
+  if (!member.has_bucket()) {
+    json->Null();
+    return;
+  }
+  const auto& bucket = member.bucket();
+  json->Object([&] {
+    json->Field("writes", bucket.writes());
+    json->Field("reads", bucket.reads());
+    json->Field("bytes_sent", bucket.bytes_sent());
+    json->Field("bytes_received", bucket.bytes_received());
+    json->Field("seconds", bucket.seconds());
+    json->Field("usd_per_month", Maybe(HasRates(member), DollarsAMonth(member)));
+  });
 }
 
 void WriteMembersJson(std::ostream& out, const v1::GetMembersResponse& answer) {
@@ -82,6 +158,7 @@ void WriteMembersJson(std::ostream& out, const v1::GetMembersResponse& answer) {
       json.Field("version", MaybeText(member.version()));
       json.Field("jobs", Maybe(known, member.jobs()));
       json.Field("agents", Maybe(known, member.agents()));
+      WriteBucketJson(&json, member);
       json.Key("shipping");
       if (!known || !member.has_shipping()) {
         json.Null();
@@ -100,7 +177,8 @@ void WriteMembersJson(std::ostream& out, const v1::GetMembersResponse& answer) {
 
 void WriteMembersCsv(std::ostream& out, const v1::GetMembersResponse& answer) {
   out << CsvLine({"shard", "address", "version", "jobs", "agents", "epoch", "unshipped_bytes",
-                  "unshipped_seconds", "state", "error"});
+                  "unshipped_seconds", "state", "error", "bucket_writes", "bucket_reads",
+                  "bucket_bytes_sent", "bucket_bytes_received", "bucket_seconds"});
   for (const v1::ClusterMember& member : answer.members()) {
     const bool known = IsKnown(member);
     const bool ships = known && member.has_shipping();
@@ -112,7 +190,12 @@ void WriteMembersCsv(std::ostream& out, const v1::GetMembersResponse& answer) {
                     number(ships, member.shipping().epoch()),
                     number(ships, member.shipping().unshipped_bytes()),
                     ships ? ExactNumber(member.shipping().unshipped_seconds()) : "",
-                    StateOf(member), member.error()});
+                    StateOf(member), member.error(),
+                    number(member.has_bucket(), member.bucket().writes()),
+                    number(member.has_bucket(), member.bucket().reads()),
+                    number(member.has_bucket(), member.bucket().bytes_sent()),
+                    number(member.has_bucket(), member.bucket().bytes_received()),
+                    member.has_bucket() ? ExactNumber(member.bucket().seconds()) : ""});
   }
 }
 
