@@ -116,7 +116,10 @@ void FillTotals(const std::vector<FleetRowPtr>& rows, v1::FleetTotals* totals) {
     productive_ns += static_cast<double>(ledger[goodput::GoodputBucket::kProductiveStep]);
     wall_ns += static_cast<double>(ledger.wall_ns());
   }
-  if (wall_ns > 0) totals->set_goodput_ratio(productive_ns / wall_ns);
+  if (wall_ns <= 0) return;
+  totals->set_goodput_ratio(productive_ns / wall_ns);
+  totals->set_productive_seconds(productive_ns / 1e9);
+  totals->set_wall_seconds(wall_ns / 1e9);
 }
 
 absl::Status FillAttributes(const storage::Store& store, const FleetRow& row,

@@ -92,6 +92,11 @@ void AddTotals(const v1::FleetTotals& from, v1::FleetTotals* to) {
   to->set_warning(to->warning() + from.warning());
   to->set_chips(to->chips() + from.chips());
   to->set_chips_sick(to->chips_sick() + from.chips_sick());
+  to->set_productive_seconds(to->productive_seconds() + from.productive_seconds());
+  to->set_wall_seconds(to->wall_seconds() + from.wall_seconds());
+  if (to->wall_seconds() > 0) {
+    to->set_goodput_ratio(to->productive_seconds() / to->wall_seconds());
+  }
 }
 
 }  // namespace

@@ -240,5 +240,21 @@ TEST_F(ForwardMergeTest, TheFleetHasTheSickestOfAllMembers) {
   EXPECT_FALSE(merged.totals().has_goodput_ratio());
 }
 
+TEST_F(ForwardMergeTest, TheGoodputOfTheFleetIsThatOfAllSeconds) {
+  auto answers = Answers<v1::FleetResponse>();
+  const double productive[kShards] = {0, 90, 10};
+  const double wall[kShards] = {0, 100, 900};  // The first one knows no ledger.
+  for (uint32_t shard = 1; shard < kShards; ++shard) {
+    auto* const totals = answers[shard].response.mutable_totals();
+    totals->set_productive_seconds(productive[shard]);
+    totals->set_wall_seconds(wall[shard]);
+    totals->set_goodput_ratio(productive[shard] / wall[shard]);
+  }
+  v1::FleetResponse merged;
+  ASSERT_TRUE(MergeFleet(membership_, {}, &answers, &merged).ok());
+  EXPECT_DOUBLE_EQ(merged.totals().goodput_ratio(), 0.1);
+  EXPECT_EQ(merged.totals().wall_seconds(), 1000);
+}
+
 }  // namespace
 }  // namespace tacho::server::cluster

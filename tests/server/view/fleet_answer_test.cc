@@ -213,6 +213,8 @@ TEST_F(FleetAnswerTest, TotalsCountByStateAndSeverity) {
   EXPECT_EQ(totals.chips(), 10u);
   EXPECT_EQ(totals.chips_sick(), 8u);
   EXPECT_GT(totals.goodput_ratio(), 0.5);
+  EXPECT_GT(totals.wall_seconds(), 0);
+  EXPECT_DOUBLE_EQ(totals.goodput_ratio(), totals.productive_seconds() / totals.wall_seconds());
 }
 
 TEST_F(FleetAnswerTest, ARowHasThreeConditionsItsAttributesAndItsStepTimes) {
