@@ -28,6 +28,10 @@ REQUESTS = {
     "Integrate": query_pb2.IntegrateRequest(selector=SELECTOR),
     "Latest": query_pb2.LatestRequest(selector=SELECTOR),
     "Compare": query_pb2.CompareRequest(subjects=[query_pb2.Subject(job=JOB)]),
+    "CompareSubject": query_pb2.CompareSubjectRequest(
+        compare=query_pb2.CompareRequest(subjects=[query_pb2.Subject(job=JOB)], metrics=["loss"]),
+        part=query_pb2.COMPARED_PART_PLACES, figures=True,
+    ),
     "FirstNonFinite": query_pb2.FirstNonFiniteRequest(selector=SELECTOR),
     "Export": query_pb2.ExportRequest(selector=SELECTOR),
     "ListEvents": query_pb2.ListEventsRequest(job=JOB),
