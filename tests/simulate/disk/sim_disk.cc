@@ -25,6 +25,7 @@ class SimDisk::File : public rocksdb::WritableFileWrapper {
       return Status::IOError("injected");
     }
     if (disk_->TakeNoRoom(data.size())) {
+      disk_->CountNoRoom();
       real_->Append({data.data(), data.size() / 2}).PermitUncheckedError();
       return Status::NoSpace("injected");
     }
@@ -33,6 +34,7 @@ class SimDisk::File : public rocksdb::WritableFileWrapper {
       const uint64_t used = disk_->power_.bytes();
       const uint64_t room = capacity - std::min(capacity, used);
       if (data.size() > room) {
+        disk_->CountNoRoom();
         real_->Append({data.data(), static_cast<size_t>(room)}).PermitUncheckedError();
         return Status::NoSpace("injected");
       }
@@ -142,6 +144,16 @@ bool SimDisk::TakeLies() {
 uint64_t SimDisk::errors() const {
   absl::MutexLock lock(&mutex_);
   return errors_;
+}
+
+uint64_t SimDisk::refusals() const {
+  absl::MutexLock lock(&mutex_);
+  return errors_ + no_room_;
+}
+
+void SimDisk::CountNoRoom() {
+  absl::MutexLock lock(&mutex_);
+  ++no_room_;
 }
 
 Status SimDisk::NewWritableFile(const std::string& name,

@@ -39,6 +39,8 @@ class SimDisk : public rocksdb::EnvWrapper {
 
   // How many appends and syncs have failed so far, but for a lack of room.
   uint64_t errors() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // How many writes and syncs it has refused so far, for whatever reason, but for its death.
+  uint64_t refusals() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Whether a sync has lied since this was asked last.
   bool TakeLies() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -67,6 +69,7 @@ class SimDisk : public rocksdb::EnvWrapper {
   std::optional<size_t> TakeAppend(size_t size) ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether an append is refused for want of room, though there would be some.
   bool TakeNoRoom(size_t size) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CountNoRoom() ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits as long as a sync takes, then calls `sync`, unless it is to fail.
   rocksdb::Status SyncWith(const std::function<rocksdb::Status()>& sync)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -78,6 +81,7 @@ class SimDisk : public rocksdb::EnvWrapper {
   mutable absl::Mutex mutex_;
   Faults faults_ ABSL_GUARDED_BY(mutex_);
   uint64_t errors_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t no_room_ ABSL_GUARDED_BY(mutex_) = 0;  // Appends that found none.
   bool has_lied_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -46,21 +46,32 @@ class AgentHost::RingSink : public agent::RowSink {
                           std::span<const int64_t> steps, std::span<const double> values,
                           const Checkpoint& checkpoint) override {
     absl::MutexLock lock(&agent_->append_mutex_);
-    TACHO_RETURN_IF_ERROR(spool_->AppendRows(layout, times, steps, values, checkpoint));
+    // Afterwards the end may lie behind the Gap for what had to be dropped.
+    const uint64_t sequence = spool_->end();
+    const absl::Status appended = spool_->AppendRows(layout, times, steps, values, checkpoint);
+    if (!appended.ok()) {
+      agent_->NoteDrops();
+      return appended;
+    }
     for (const int64_t step : steps) {
       agent_->model_->Appended({agent_->options_.number, kRingSource}, static_cast<uint64_t>(step),
-                               spool_->end() - 1);
+                               sequence);
     }
+    agent_->NoteDrops();
     return absl::OkStatus();
   }
   absl::Status AppendEvent(const v1::Event& event, const Checkpoint& checkpoint) override {
     absl::MutexLock lock(&agent_->append_mutex_);
-    return spool_->AppendEvent(event, checkpoint);
+    const absl::Status appended = spool_->AppendEvent(event, checkpoint);
+    agent_->NoteDrops();
+    return appended;
   }
   absl::Status AppendAttributes(const v1::Attributes& attributes,
                                 const Checkpoint& checkpoint) override {
     absl::MutexLock lock(&agent_->append_mutex_);
-    return spool_->AppendAttributes(attributes, checkpoint);
+    const absl::Status appended = spool_->AppendAttributes(attributes, checkpoint);
+    agent_->NoteDrops();
+    return appended;
   }
   absl::Status WriteCheckpoint(const Checkpoint& checkpoint) override {
     return spool_->WriteCheckpoint(checkpoint);
@@ -102,6 +113,8 @@ absl::Status AgentHost::Start() {
   spool.log = log_;
   TACHO_ASSIGN_OR_RETURN(spool_, agent::Spool::Open(std::move(spool)));
   CheckSynced();
+  // The process before may have ended while it dropped something, and not have counted that.
+  NoteDrops(/*new_process=*/true);
   model_->ForgetUnsynced(options_.number, spool_->end());
   if (std::exchange(rings_lost_, false)) model_->ForgetRings(options_.number);
   Observe();
@@ -153,7 +166,8 @@ void AgentHost::ReplaceSpool(const testing::PowerCutEnv::Files& files) {
   Stop(End::kDead);
   disk_.power()->Start();
   disk_.power()->SetFiles(files);
-  synced_ = 0;
+  synced_ = begin_noted_ = 0;
+  lost_otherwise_ = true;
   restored_ = says_old_copy_ = false;
   for (int source = 0; source <= kShortSource; ++source) {
     made_before_[source] = model_->Made({options_.number, source});
@@ -189,13 +203,18 @@ void AgentHost::Stop(End how) {
   sender_->Stop(how == End::kOrderly ? absl::Seconds(5) : absl::ZeroDuration());
   if (how == End::kOrderly) Observe();
   sender_.reset();
+  NoteDrops();
   lost_before_ = lost_samples();
+  lost_otherwise_ = lost_otherwise();
   spool_.reset();
 }
 
 void AgentHost::Observe() {
   if (spool_ != nullptr && !disk_.power()->dead()) {
-    model_->Trimmed(options_.number, spool_->begin());
+    const uint64_t begin = spool_->begin();
+    // A source may stand between its append, which has dropped something, and NoteDrops().
+    if (MayHaveDropped()) model_->Dropped(options_.number, begin_noted_, begin);
+    model_->Trimmed(options_.number, begin);
     synced_ = std::max(synced_, spool_->synced_end());
   }
 }
@@ -243,6 +262,25 @@ void AgentHost::SetTrickle(absl::Duration period) {
   trickle_ = period;
 }
 
+bool AgentHost::lost_otherwise() const {
+  if (spool_ == nullptr) return lost_otherwise_;
+  const agent::SpoolStats stats = spool_->Stats();
+  const agent::SpoolStats::Lost& full = stats.Of(agent::SpoolLoss::kBytes);
+  return lost_otherwise_ || stats.dropped_entries() > full.messages ||
+         stats.dropped_rows() > full.rows;
+}
+
+bool AgentHost::MayHaveDropped() const {
+  return lost_samples() > lost_noted_ || disk_.refusals() > 0;
+}
+
+void AgentHost::NoteDrops(bool new_process) {
+  const uint64_t begin = spool_->begin();
+  if (new_process || MayHaveDropped()) model_->Dropped(options_.number, begin_noted_, begin);
+  lost_noted_ = lost_samples();
+  begin_noted_ = begin;
+}
+
 absl::StatusOr<uint32_t> AgentHost::DefineLayout(int source, uint64_t number) {
   v1::Layout layout;
   const bool moves = options_.restless && source == kShortSource;
@@ -279,6 +317,8 @@ bool AgentHost::Append(int source, uint32_t layout, uint64_t number) {
   absl::MutexLock lock(&append_mutex_);
   const Model::Row& row = model_->Make({options_.number, source}, number, now, right);
   const agent::RowSink::Checkpoint place = {CheckpointKey(source), absl::StrCat(number)};
+  // Afterwards the end may lie behind the Gap for what had to be dropped.
+  const uint64_t sequence = spool_->end();
   absl::Status appended;
   if (source == 0) {
     v1::Event event;
@@ -296,7 +336,8 @@ bool AgentHost::Append(int source, uint32_t layout, uint64_t number) {
     const int64_t step = static_cast<int64_t>(number);
     appended = spool_->AppendRows(layout, {&row.time_ns, 1}, {&step, 1}, values, place);
   }
-  if (appended.ok()) model_->Appended({options_.number, source}, number, spool_->end() - 1);
+  if (appended.ok()) model_->Appended({options_.number, source}, number, sequence);
+  NoteDrops();
   return appended.ok();
 }
 

@@ -76,6 +76,8 @@ class AgentHost {
   uint64_t lost_samples() const;
   // How many messages wait; none if it is not running.
   uint64_t waiting() const;
+  // Whether its processes have lost something in other ways than as the oldest in a full spool.
+  bool lost_otherwise() const;
   bool HasRings() const { return trainer_ != nullptr && trainer_->HasRings(); }
 
   HostId host() const { return host_; }
@@ -96,6 +98,11 @@ class AgentHost {
   void RunSource(int source);
   // The layout of the row.
   absl::StatusOr<uint32_t> DefineLayout(int source, uint64_t number);
+  // Whether the spool may have dropped something since NoteDrops() was called last. Once its disk
+  // has refused a write nobody can know: what it drops then it may count much later, or never.
+  bool MayHaveDropped() const;
+  // Tells the model what the spool may have dropped since this was called last.
+  void NoteDrops(bool new_process = false);
   // Makes the row and spools it; whether that worked.
   bool Append(int source, uint32_t layout, uint64_t number);
   bool SleepUntilNext(absl::Duration period);
@@ -113,6 +120,10 @@ class AgentHost {
   SimDisk disk_;
   std::atomic<bool> quiet_ = false;
   uint64_t lost_before_ = 0;
+  bool lost_otherwise_ = false;
+  // Of NoteDrops(), when it was called last.
+  uint64_t lost_noted_ = 0;
+  uint64_t begin_noted_ = 0;
   std::string wrong_;
   // The generation and the synced end of the spool when it was last observed.
   uint64_t generation_ = 0;

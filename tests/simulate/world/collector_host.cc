@@ -345,7 +345,7 @@ std::string CollectorHost::ReadJob(const std::string& job, Model::Found* found) 
   return "";
 }
 
-std::string CollectorHost::Check(bool all, uint64_t lost) {
+std::string CollectorHost::Check(bool all, uint64_t lost, bool only_dropped) {
   if (!wrong_.empty()) return wrong_;
   if (process_ == nullptr) return "";
   std::string wrong = CheckPublished();
@@ -365,12 +365,12 @@ std::string CollectorHost::Check(bool all, uint64_t lost) {
   if (!compared.wrong.empty()) return compared.wrong;
   // A loss is reported when the collector starts, or when the agent speaks to it again.
   if (lied_ && (!all || HasReportedLoss())) return "";
-  wrong = Judge(compared, lost, refused);
+  wrong = Judge(compared, lost, refused, only_dropped);
   return wrong.empty() ? QueryParts() : wrong;
 }
 
-std::string CollectorHost::Judge(const Model::Compared& compared, uint64_t lost,
-                                 uint64_t refused) const {
+std::string CollectorHost::Judge(const Model::Compared& compared, uint64_t lost, uint64_t refused,
+                                 bool only_dropped) const {
   const uint64_t counted = lost + (knobs_.series_per_job == 0 ? 0 : refused);
   if (compared.missing > counted) {
     return absl::StrCat(compared.example, " is missing, and ", compared.missing - 1,
@@ -380,6 +380,9 @@ std::string CollectorHost::Judge(const Model::Compared& compared, uint64_t lost,
     return absl::StrCat(compared.missing_wrong_times,
                         " acknowledged samples of wrong clocks are missing, but only ", refused,
                         " were counted as refused");
+  }
+  if (!compared.not_dropped.empty() && only_dropped && knobs_.series_per_job == 0) {
+    return absl::StrCat(compared.not_dropped, " is missing, and its spool has not dropped it");
   }
   return "";
 }

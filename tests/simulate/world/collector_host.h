@@ -45,7 +45,7 @@ class CollectorHost {
   // `all`: everything that spools have taken must be there, not only what was acknowledged.
   // `lost`: how many samples agents have counted as lost, and whether only full spools have lost
   // any. Returns what is wrong; nothing if it is not running.
-  std::string Check(bool all, uint64_t lost);
+  std::string Check(bool all, uint64_t lost, bool only_dropped);
   // Queries a few seconds of each series as a dashboard does, see range_check.h. Returns what is
   // wrong.
   std::string QueryParts();
@@ -83,7 +83,8 @@ class CollectorHost {
   // What is wrong with a store that does not open.
   void NoteRefusal(const absl::Status& status);
   // Of what is missing.
-  std::string Judge(const Model::Compared& compared, uint64_t lost, uint64_t refused) const;
+  std::string Judge(const Model::Compared& compared, uint64_t lost, uint64_t refused,
+                    bool only_dropped) const;
   // Whether it has reported that something acknowledged is missing.
   bool HasReportedLoss() const;
   // The sum of a counter of the process.

@@ -70,6 +70,7 @@ class Planner {
     if (options_.large) AddLargeRefusals(&plan);
     if (options_.tight) AddTightDisks(&plan);
     if (options_.midnight > 0) AddMidnight(&plan);
+    if (options_.outages) AddOutages(&plan);
     for (int64_t left = options_.rot ? 1 + Below(4) : 0; left > 0; --left) {
       const int64_t at = Below(options_.seconds);
       plan.push_back({.at_s = at, .kind = FaultKind::kRot});
@@ -228,6 +229,15 @@ class Planner {
           {.at_s = begin + 10 + Below(length),
            .kind = Below(2) == 0 ? FaultKind::kCollectorKill : FaultKind::kCollectorPowerCut,
            .amount = AnyScale(20)});
+    }
+  }
+
+  void AddOutages(std::vector<Fault>* plan) {
+    for (int64_t left = 3 + Below(5); left > 0; --left) {
+      plan->push_back({.at_s = Below(options_.seconds),
+                       .kind = FaultKind::kPartition,
+                       .host = 1 + static_cast<int>(Below(options_.agents)),
+                       .seconds = 30 + Below(40)});
     }
   }
 

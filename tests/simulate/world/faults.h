@@ -55,6 +55,7 @@ struct FaultPlanOptions {
   bool tight = false;   // Whether the collector's disk has room for its log only, and it is killed.
   bool rot = false;     // Whether bits change on the collector's disk.
   bool clocks = false;  // Whether the collector's clock is set by much, again and again.
+  bool outages = false;  // Whether agents are cut off for as long as fills a small spool.
   // Seconds until midnight, when the collector's disk has room for rows, but not for another day;
   // 0: that is not in the plan.
   int64_t midnight = 0;

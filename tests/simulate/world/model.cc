@@ -109,6 +109,17 @@ void Model::Trimmed(int agent, uint64_t begin) {
   }
 }
 
+void Model::Dropped(int agent, uint64_t begin, uint64_t end) {
+  for (auto& [source, rows] : rows_) {
+    if (source.first != agent) continue;
+    for (Row& row : rows) {
+      if (row.sequence != 0 && row.sequence >= begin && row.sequence < end) {
+        row.may_be_dropped = true;
+      }
+    }
+  }
+}
+
 void Model::ForgetUnsynced(int agent, uint64_t end) {
   for (auto& [source, rows] : rows_) {
     if (source.first != agent) continue;
@@ -214,6 +225,7 @@ Model::Compared Model::Compare(const Found& found, const Chosen& required) {
         compared.missing += missing;
         compared.example = absl::StrCat(NameOf(source, number), " (sequence ", row.sequence,
                                         row.acknowledged ? ", acknowledged)" : ")");
+        if (!row.may_be_dropped) compared.not_dropped = compared.example;
       } else {
         compared.missing_wrong_times += missing;
       }

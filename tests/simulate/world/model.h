@@ -39,6 +39,8 @@ class Model {
     bool right_time = false;  // Its agent's clock was right: no collector may refuse it.
     bool acknowledged = false;
     bool forgotten = false;  // It was in a spool that is gone.
+    // Its spool has dropped it for want of room, or what was trimmed at the same time.
+    bool may_be_dropped = false;
     bool in_ring = false;    // A trainer has written it, and its machine has not lost its power.
     unsigned seen = 0;       // The columns that a query has returned, as bits.
     uint32_t published = 0;  // How often a collector has stored it.
@@ -61,6 +63,9 @@ class Model {
   void ForgetRings(int agent);
   // What an agent's spool does not keep any more is acknowledged.
   void Trimmed(int agent, uint64_t begin);
+  // An agent's spool has dropped messages of these sequences, [begin, end), and counted them. Some
+  // of them may have been trimmed instead.
+  void Dropped(int agent, uint64_t begin, uint64_t end);
   // A sequence that was not synced is gone, and will be another row's.
   void ForgetUnsynced(int agent, uint64_t end);
 
@@ -86,6 +91,7 @@ class Model {
     uint64_t missing = 0;              // Of clocks that were right,
     uint64_t missing_wrong_times = 0;  // and of clocks that were not.
     std::string example;               // Of the former.
+    std::string not_dropped;           // One of the former that no spool has dropped.
   };
   using Chosen = std::map<Source, std::vector<bool>>;  // Whether each row is, from the first on.
   Compared Compare(const Found& found, const Chosen& required);

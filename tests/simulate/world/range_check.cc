@@ -1,11 +1,14 @@
 // The rows are queried before and after they are queried in buckets. Where both answers have the
 // same rows, the buckets must be made of them. What a bucket has to hold is computed here from the
-// model's values, without a look at how the collector computes it.
+// model's values, without a look at how the collector computes it. In between, the values of all
+// agents at each step are queried as one.
 #include "tests/simulate/world/range_check.h"
 
 #include <bit>
 #include <cmath>
 #include <map>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -56,15 +59,20 @@ void AddPoints(const v1::Points& points, std::vector<Point>* out) {
   }
 }
 
-absl::StatusOr<Answer> Ask(const storage::Store& store, const RangePart& part,
-                           uint32_t max_points) {
+v1::RangeRequest RequestOf(const RangePart& part) {
   v1::RangeRequest request;
   request.mutable_selector()->set_job(part.job);
   request.mutable_time()->set_begin_unix_ns(part.begin_ns);
   request.mutable_time()->set_end_unix_ns(part.end_ns);
   request.set_axis(part.by_step ? v1::AXIS_STEP : v1::AXIS_TIME);
-  request.set_max_points(max_points);
   request.set_attempts(part.effective ? v1::ATTEMPTS_EFFECTIVE : v1::ATTEMPTS_ALL);
+  return request;
+}
+
+absl::StatusOr<Answer> Ask(const storage::Store& store, const RangePart& part,
+                           uint32_t max_points) {
+  v1::RangeRequest request = RequestOf(part);
+  request.set_max_points(max_points);
   const QueryControl control;
   TACHO_ASSIGN_OR_RETURN(const auto query, RangeQuery::Create(store, request, {}, control));
   Answer answer;
@@ -191,6 +199,103 @@ std::string WrongBuckets(const Answer::One& one, const std::vector<Point>& point
   return next == points.size() ? "" : "the last rows are in no bucket";
 }
 
+// --- Values of all agents as one -----------------------------------------------------------------
+
+// A column of sources of one number, which all agents have.
+using Column = std::pair<int, int>;
+using Steps = std::map<int64_t, double>;
+
+struct Together {
+  std::map<Column, Steps> columns;
+  std::string wrong;
+};
+
+absl::StatusOr<Together> AskTogether(const storage::Store& store, const RangePart& part,
+                                     v1::AggregateFunction function) {
+  v1::RangeRequest request = RequestOf(part);
+  request.set_axis(v1::AXIS_STEP);
+  request.mutable_aggregation()->set_function(function);
+  const QueryControl control;
+  TACHO_ASSIGN_OR_RETURN(const auto query, RangeQuery::Create(store, request, {}, control));
+  Together together;
+  Steps* steps = nullptr;
+  v1::RangeResponse piece;
+  for (;;) {
+    TACHO_ASSIGN_OR_RETURN(const bool more, query->Next(&piece));
+    if (!more) return together;
+    Column column;
+    if (piece.has_series()) {
+      if (!ParseMetric(piece.series().metric().name(), &column.first, &column.second) ||
+          together.columns.contains(column)) {
+        together.wrong = absl::StrCat("an aggregate has the metric ",
+                                      piece.series().metric().name(), " twice, or nobody made it");
+        return together;
+      }
+      steps = &together.columns[column];
+    }
+    for (int i = 0; steps != nullptr && i < piece.points().values_size(); ++i) {
+      if (i < piece.points().steps_size() &&
+          steps->emplace(piece.points().steps(i), piece.points().values(i)).second) {
+        continue;
+      }
+      together.wrong = "an aggregate by step has a step twice, or a row without one";
+      return together;
+    }
+  }
+}
+
+// As query.proto defines the functions.
+double Folded(const std::vector<double>& values, v1::AggregateFunction function) {
+  if (function == v1::AGGREGATE_FUNCTION_COUNT) return static_cast<double>(values.size());
+  double folded = function == v1::AGGREGATE_FUNCTION_SUM ? 0 : std::nan("");
+  for (const double value : values) {
+    if (function == v1::AGGREGATE_FUNCTION_SUM) folded += value;
+    if (function == v1::AGGREGATE_FUNCTION_MIN) folded = std::fmin(folded, value);
+    if (function == v1::AGGREGATE_FUNCTION_MAX) folded = std::fmax(folded, value);
+  }
+  return folded;
+}
+
+bool IsNear(double a, double b, const std::vector<double>& values) {
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+  if (a == b) return true;
+  double size = 0;
+  for (const double value : values) size += std::fabs(value);
+  return std::fabs(a - b) <= size * 1e-12;
+}
+
+// Whether the aggregate is made of these rows, and of no others.
+std::string WrongTogether(const Together& together, const Answer& rows,
+                          v1::AggregateFunction function) {
+  if (!together.wrong.empty()) return together.wrong;
+  std::map<Column, std::map<int64_t, std::vector<double>>> expected;
+  for (const auto& [name, one] : rows.series) {
+    for (const Point& point : one.points) {
+      expected[{name.source.second, name.column}][point.step].push_back(point.value);
+    }
+  }
+  for (const auto& [column, steps] : together.columns) {
+    if (steps.size() != expected[column].size()) {
+      return absl::StrCat("the aggregate of column ", column.second, " of source ", column.first,
+                          " has ", steps.size(), " steps, and its rows have ",
+                          expected[column].size());
+    }
+  }
+  for (const auto& [column, steps] : expected) {
+    if (steps.empty()) continue;
+    const auto found = together.columns.find(column);
+    for (const auto& [step, values] : steps) {
+      const double wanted = Folded(values, function);
+      if (found == together.columns.end() || !found->second.contains(step) ||
+          !IsNear(found->second.at(step), wanted, values)) {
+        return absl::StrCat("the aggregate of column ", column.second, " of source ", column.first,
+                            " at step ", step, " is not ", wanted);
+      }
+    }
+  }
+  return "";
+}
+
 bool SameRows(const Answer& a, const Answer& b) {
   if (a.series.size() != b.series.size()) return false;
   for (const auto& [name, one] : a.series) {
@@ -213,6 +318,12 @@ absl::StatusOr<std::string> CheckRange(const storage::Store& store, const Model&
   }
   TACHO_ASSIGN_OR_RETURN(const Answer rows, Ask(store, part, 0));
   TACHO_ASSIGN_OR_RETURN(const Answer reduced, Ask(store, part, part.max_points));
+  constexpr v1::AggregateFunction kFunctions[] = {
+      v1::AGGREGATE_FUNCTION_SUM, v1::AGGREGATE_FUNCTION_COUNT, v1::AGGREGATE_FUNCTION_MIN,
+      v1::AGGREGATE_FUNCTION_MAX};
+  const v1::AggregateFunction function =
+      kFunctions[static_cast<uint64_t>(part.end_ns / 1'000'000'000) % 4];
+  TACHO_ASSIGN_OR_RETURN(const Together together, AskTogether(store, part, function));
   TACHO_ASSIGN_OR_RETURN(const Answer again, Ask(store, part, 0));
   for (const Answer* answer : {&rows, &reduced, &again}) {
     if (!answer->wrong.empty()) return answer->wrong;
@@ -221,6 +332,8 @@ absl::StatusOr<std::string> CheckRange(const storage::Store& store, const Model&
   std::string wrong = WrongPoints(rows, model, part, before);
   if (wrong.empty()) wrong = WrongPoints(again, model, part, before);
   if (!wrong.empty() || !SameRows(rows, again)) return wrong;
+  wrong = WrongTogether(together, rows, function);
+  if (!wrong.empty()) return wrong;
   if (reduced.series.size() != rows.series.size()) return "buckets are of other series than rows";
   for (const auto& [name, one] : rows.series) {
     const auto buckets = reduced.series.find(name);
