@@ -357,9 +357,9 @@ std::vector<WindowEvent> SyntheticFleet::EventsUntil(double now) const {
       if (step.checkpoint > 0) add(step.end, "checkpoint_saved", number);
     }
   }
-  std::stable_sort(
-      events.begin(), events.end(),
-      [](const WindowEvent& a, const WindowEvent& b) { return a.time_ns < b.time_ns; });
+  std::stable_sort(events.begin(), events.end(), [](const WindowEvent& a, const WindowEvent& b) {
+    return a.time_ns < b.time_ns;
+  });
   return events;
 }
 
