@@ -2,9 +2,9 @@
 // and a synthetic fleet through all detectors. Prints what was found and when, and what was found
 // where nothing was planted.
 //
-// Usage: evaluate_conditions DIRECTORY [--half tune|report|all] [--trials N] [--list]
+// Usage: evaluate_conditions DIRECTORY [--half tune|report|all] [--trials N] [--seed N] [--list]
 // [--scenarios-only | --profiles-only [--settings YAML] [--phases recorded|unrecorded]
-// [--healthy-jobs N]]
+// [--healthy-jobs N] [--healthy-hours H] [--points N]]
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -29,6 +29,7 @@ namespace {
 using server::conditions::Detector;
 using server::conditions::Finding;
 
+// The one that the limits were tuned with.
 constexpr uint64_t kSeed = 20'24;
 // Moments at which a recorded job is looked at, as it is.
 constexpr size_t kMoments = 300;
@@ -40,9 +41,12 @@ struct Flags {
   bool list = false;
   bool scenarios_only = false;
   bool profiles_only = false;
-  std::string phases;        // Only jobs with "recorded" or "unrecorded" ones.
-  std::string settings;      // Of the section `conditions`, for the fleet with profiles.
-  size_t healthy_jobs = 84;  // Two hours each: a job-week.
+  std::string phases;    // Only jobs with "recorded" or "unrecorded" ones.
+  std::string settings;  // Of the section `conditions`, for the fleet with profiles.
+  uint64_t seed = kSeed;
+  size_t healthy_jobs = 84;  // Of so many hours each: a job-week.
+  double healthy_hours = 2;
+  size_t points = 500;  // Of a series in the window.
 };
 
 // FNV-1a: which half a job is in depends on nothing but its name.
@@ -182,7 +186,7 @@ void PrintAsIs(const std::vector<RecordedJob>& jobs, const std::vector<Detector>
 }
 
 void PrintPlanted(const std::vector<RecordedJob>& jobs, const std::vector<Detector>& detectors,
-                  size_t trials) {
+                  size_t trials, uint64_t seed) {
   std::printf("\n## Planted faults\n\n");
   std::printf(
       "| condition | fault | trials | left out | found | recall | recall of clear ones | delay, "
@@ -194,7 +198,7 @@ void PrintPlanted(const std::vector<RecordedJob>& jobs, const std::vector<Detect
         std::find_if(detectors.begin(), detectors.end(),
                      [&](const Detector& each) { return each.name == ConditionOf(plant); });
     for (size_t k = 0; k < jobs.size(); ++k) {
-      std::mt19937_64 random(kSeed + 1000 * k + static_cast<uint64_t>(plant));
+      std::mt19937_64 random(seed + 1000 * k + static_cast<uint64_t>(plant));
       for (size_t i = 0; i < trials; ++i) {
         const auto planted = PlantInto(jobs[k], plant, &random);
         if (planted) Try(*planted, *detector, LimitOf(plant), &score);
@@ -299,9 +303,12 @@ int PrintProfileFleet(const Flags& flags) {
   if (!settings.ok()) abort();
   for (const bool records : {true, false}) {
     if (flags.phases == (records ? "unrecorded" : "recorded")) continue;
-    const ProfileScore score =
-        ScoreProfiles(**settings, records,
-                      {.seed = kSeed, .trials = flags.trials, .healthy_jobs = flags.healthy_jobs});
+    const ProfileScore score = ScoreProfiles(**settings, records,
+                                             {.seed = flags.seed,
+                                              .trials = flags.trials,
+                                              .healthy_jobs = flags.healthy_jobs,
+                                              .healthy_seconds = 3600 * flags.healthy_hours,
+                                              .points = flags.points});
     std::printf("\n## Fleet of random jobs that %s their phases\n\n",
                 records ? "record" : "do not record");
     PrintKinds(score);
@@ -316,7 +323,7 @@ int PrintProfileFleet(const Flags& flags) {
 int Run(const Flags& flags) {
   if (flags.profiles_only) return PrintProfileFleet(flags);
   if (flags.scenarios_only) {
-    PrintScenarios(kSeed, flags.list);
+    PrintScenarios(flags.seed, flags.list);
     return 0;
   }
   auto jobs = LoadRecordedJobs(flags.directory);
@@ -324,7 +331,7 @@ int Run(const Flags& flags) {
   if (!jobs.ok()) {
     std::printf("recorded curves are skipped: %s\n", std::string(jobs.status().message()).c_str());
     PrintSynthetic(detectors, flags.trials);
-    PrintScenarios(kSeed, flags.list);
+    PrintScenarios(flags.seed, flags.list);
     return PrintProfileFleet(flags);
   }
   if (flags.half != "all") {
@@ -335,9 +342,9 @@ int Run(const Flags& flags) {
         jobs->end());
   }
   PrintAsIs(*jobs, detectors, flags.list);
-  PrintPlanted(*jobs, detectors, flags.trials);
+  PrintPlanted(*jobs, detectors, flags.trials, flags.seed);
   PrintSynthetic(detectors, flags.trials);
-  PrintScenarios(kSeed, flags.list);
+  PrintScenarios(flags.seed, flags.list);
   return PrintProfileFleet(flags);
 }
 
@@ -362,6 +369,12 @@ int main(int argc, char** argv) {
       flags.settings = argv[++i];
     } else if (std::strcmp(argv[i], "--healthy-jobs") == 0 && more) {
       flags.healthy_jobs = static_cast<size_t>(std::atoi(argv[++i]));
+    } else if (std::strcmp(argv[i], "--healthy-hours") == 0 && more) {
+      flags.healthy_hours = std::atof(argv[++i]);
+    } else if (std::strcmp(argv[i], "--points") == 0 && more) {
+      flags.points = static_cast<size_t>(std::atoi(argv[++i]));
+    } else if (std::strcmp(argv[i], "--seed") == 0 && more) {
+      flags.seed = static_cast<uint64_t>(std::atoll(argv[++i]));
     } else if (std::strcmp(argv[i], "--list") == 0) {
       flags.list = true;
     } else {

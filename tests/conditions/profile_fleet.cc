@@ -13,6 +13,7 @@
 #include "server/conditions/condition_state.h"
 #include "server/conditions/job_profile.h"
 #include "server/conditions/window/running_tasks.h"
+#include "tests/conditions/synthetic_follower.h"
 #include "tests/support/synthetic_window.h"
 
 namespace tacho::conditions {
@@ -29,6 +30,7 @@ using testing::Fault;
 using testing::FaultKind;
 using testing::FleetOptions;
 using testing::SyntheticFleet;
+using testing::SyntheticFollower;
 
 constexpr double kInterval = 5;  // conditions.interval
 // Before a fault there is little to see.
@@ -139,6 +141,7 @@ FleetOptions DrawJob(bool records, std::mt19937_64* random) {
   const double step = job.compute + job.data_wait + job.comm;
   job.checkpoint_every = static_cast<uint32_t>(DrawScale(150, 1200, random) / step);
   job.checkpoint_seconds = DrawScale(2, 90, random);
+  job.first_task_saves = Draw(0, 1, random) < 0.5;
   job.eval_every = static_cast<uint32_t>(DrawScale(200, 1800, random) / step);
   job.eval_seconds = DrawScale(5, 120, random);
   job.events = records;
@@ -146,7 +149,16 @@ FleetOptions DrawJob(bool records, std::mt19937_64* random) {
   if (!records && Draw(0, 1, random) < 0.5) {
     job.omit = {Signal::kCheckpointTime, Signal::kEvalTime};
   }
-  job.max_points = 500;
+  return job;
+}
+
+// Some healthy jobs also write rows rarely, share hosts, or do not keep in step.
+FleetOptions DrawHealthyJob(bool records, std::mt19937_64* random) {
+  FleetOptions job = DrawJob(records, random);
+  job.collectives = Draw(0, 1, random) < 0.5;
+  if (Draw(0, 1, random) < 0.25) job.log_every = 10;
+  if (Draw(0, 1, random) < 0.25) job.tasks_per_host = 4;
+  job.synchronous = Draw(0, 1, random) < 0.85;
   return job;
 }
 
@@ -157,7 +169,7 @@ class Judged {
       : rules_(settings.Of(job)) {}
 
   // The detectors whose condition is raised by this judgement, with their findings.
-  std::vector<std::pair<std::string, Finding>> Judge(JobWindow window) {
+  std::vector<std::pair<std::string, Finding>> Judge(JobWindow& window) {
     Profile profile = Profile::kBalanced;
     if (rules_.fixed.has_value()) {
       profile = *rules_.fixed;
@@ -201,12 +213,14 @@ bool Contains(const std::vector<std::string>& list, const std::string& text) {
 }
 
 std::string Shape(const FleetOptions& job) {
-  return absl::StrFormat("%d tasks, %.2f s a step, checkpoints %.0f s, evaluations %.0f s",
-                         job.tasks, job.compute, job.checkpoint_seconds, job.eval_seconds);
+  return absl::StrFormat("%d tasks%s, %.2f s a step, checkpoints %.0f s%s, evaluations %.0f s",
+                         job.tasks, job.synchronous ? "" : " not in step", job.compute,
+                         job.checkpoint_seconds, job.first_task_saves ? " of the first task" : "",
+                         job.eval_seconds);
 }
 
 void TryFault(const server::conditions::ConditionSettings& settings, const Kind& kind, bool records,
-              std::mt19937_64* random, ProfileScore* score) {
+              size_t points, std::mt19937_64* random, ProfileScore* score) {
   FleetOptions job = DrawJob(records, random);
   job.synchronous = kind.synchronous;
   job.collectives = Contains(kind.conditions, "SlowCollective");
@@ -220,13 +234,14 @@ void TryFault(const server::conditions::ConditionSettings& settings, const Kind&
   const SyntheticFleet healthy(job, {}, kLatest);
   do {
     fault.at_seconds = Draw(kEarliest, kLatest, random);
-  } while (healthy.PausesAt(fault.at_seconds));
+  } while (healthy.PausesAt(fault.at_seconds, kind.all_hosts ? 0 : fault.host));
   fault.amount = Draw(kind.least, kind.most, random);
   if (kind.fault == FaultKind::kSlowInput || kind.fault == FaultKind::kSlowLink ||
       kind.fault == FaultKind::kSlowComm) {
     fault.amount *= job.compute;
   }
   const SyntheticFleet fleet(job, {fault}, fault.at_seconds + kFindWithin);
+  SyntheticFollower follower(fleet, points);
   Judged judged(settings, job.job);
   KindScore& of_kind = score->kinds[kind.name];
   ++of_kind.trials;
@@ -236,7 +251,7 @@ void TryFault(const server::conditions::ConditionSettings& settings, const Kind&
   for (double t = kInterval; t <= fault.at_seconds + kFindWithin && !found;) {
     const bool after = t >= fault.at_seconds;
     if (!after) was_fast = judged.fast();
-    for (const auto& [name, finding] : judged.Judge(fleet.At(t))) {
+    for (const auto& [name, finding] : judged.Judge(follower.At(t))) {
       if (after && Contains(kind.conditions, name)) {
         if (std::exchange(found, true)) continue;
         of_kind.seconds.push_back(t - fault.at_seconds);
@@ -273,14 +288,16 @@ void TryFault(const server::conditions::ConditionSettings& settings, const Kind&
   }
 }
 
-void RunHealthy(const server::conditions::ConditionSettings& settings, bool records, double seconds,
-                std::mt19937_64* random, ProfileScore* score, size_t* fast, size_t* all) {
-  FleetOptions job = DrawJob(records, random);
-  job.collectives = true;
+void RunHealthy(const server::conditions::ConditionSettings& settings, bool records,
+                const ProfileFleetOptions& options, std::mt19937_64* random, ProfileScore* score,
+                size_t* fast, size_t* all) {
+  const FleetOptions job = DrawHealthyJob(records, random);
+  const double seconds = options.healthy_seconds;
   const SyntheticFleet fleet(job, {}, seconds);
+  SyntheticFollower follower(fleet, options.points);
   Judged judged(settings, job.job);
   for (double t = kInterval; t <= seconds; t += kInterval) {
-    for (const auto& [name, finding] : judged.Judge(fleet.At(t))) {
+    for (const auto& [name, finding] : judged.Judge(follower.At(t))) {
       ++score->false_alarms;
       score->remarks.push_back(absl::StrCat("false at ", t, " s of a healthy job, ", Shape(job),
                                             ": ", name, ": ", finding.message));
@@ -299,14 +316,14 @@ ProfileScore ScoreProfiles(const server::conditions::ConditionSettings& settings
   for (size_t k = 0; k < Kinds().size(); ++k) {
     std::mt19937_64 random(options.seed * 1000 + 2 * k + (records ? 1 : 0));
     for (size_t i = 0; i < options.trials; ++i) {
-      TryFault(settings, Kinds()[k], records, &random, &score);
+      TryFault(settings, Kinds()[k], records, options.points, &random, &score);
     }
   }
   size_t fast = 0;
   size_t all = 0;
   std::mt19937_64 random(options.seed * 1000 + 998 + (records ? 1 : 0));
   for (size_t i = 0; i < options.healthy_jobs; ++i) {
-    RunHealthy(settings, records, options.healthy_seconds, &random, &score, &fast, &all);
+    RunHealthy(settings, records, options, &random, &score, &fast, &all);
   }
   if (all > 0) score.fast_share = static_cast<double>(fast) / static_cast<double>(all);
   return score;

@@ -17,6 +17,7 @@ struct ProfileFleetOptions {
   size_t trials = 5;         // Of each kind of fault, for jobs with phases and for those without.
   size_t healthy_jobs = 12;  // Of each of the two,
   double healthy_seconds = 7200;  // each for so long.
+  size_t points = 500;            // Of a series in the window, at most.
 };
 
 // One kind of fault in jobs of one kind.

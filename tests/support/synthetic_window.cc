@@ -144,11 +144,13 @@ std::optional<double> SyntheticFleet::EndOf(uint32_t step) const {
   return found.end;
 }
 
-bool SyntheticFleet::PausesAt(double seconds) const {
-  const std::optional<uint32_t> step = StepAt(seconds);
-  if (!step.has_value()) return false;
-  const Step& found = steps_[0][*step - options_.first_step];
-  return found.checkpoint > 0 || found.eval > 0;
+bool SyntheticFleet::PausesAt(double seconds, uint32_t task) const {
+  const Steps& steps = StepsOf(task);
+  const auto found = std::partition_point(steps.begin(), steps.end(), [&](const Step& step) {
+    return step.done && step.end <= seconds;
+  });
+  if (found == steps.end() || seconds < found->start) return false;
+  return found->checkpoint > 0 || found->eval > 0;
 }
 
 std::optional<double> SyntheticFleet::CheckpointAfter(double seconds) const {
@@ -182,10 +184,10 @@ JobWindow SyntheticFleet::At(double seconds) const {
   window.attributes.emplace("config_fingerprint", "synthetic");
   window.baselines = options_.baselines;
   window.straggles_elsewhere = options_.straggles_elsewhere;
-  JobWindow events;
-  FillEvents(seconds, &events);
   server::phases::PhasePairs pairs;
-  for (const WindowEvent& event : events.events) pairs.Add(event.kind, event.time_ns, event.task);
+  for (const WindowEvent& event : EventsUntil(seconds)) {
+    pairs.Add(event.kind, event.time_ns, event.task);
+  }
   const server::phases::PhaseCover phases(pairs.Take());
   for (uint32_t task = 0; task < options_.tasks; ++task) FillTask(task, seconds, phases, &window);
   for (uint32_t host = 0; host * options_.tasks_per_host < options_.tasks; ++host) {
@@ -324,27 +326,30 @@ void SyntheticFleet::FillCollectives(uint32_t task, size_t index, int64_t time_n
   }
 }
 
-void SyntheticFleet::FillEvents(double now, JobWindow* window) const {
-  const auto add = [&](double seconds, const char* kind,
-                       int64_t step = server::conditions::kNoPointStep) {
-    if (seconds > now) return;
-    window->events.push_back({.time_ns = Time(seconds),
-                              .step = step,
-                              .attempt = options_.attempt,
-                              .task = 0,
-                              .host = SyntheticHost(0),
-                              .kind = kind,
-                              .fields = {}});
-  };
-  if (options_.events) {
+std::vector<WindowEvent> SyntheticFleet::EventsUntil(double now) const {
+  std::vector<WindowEvent> events;
+  const uint32_t recording = options_.synchronous ? 1 : options_.tasks;
+  for (uint32_t task = 0; options_.events && task < recording; ++task) {
+    const double until = std::min(now, SilentFrom(task));
+    const auto add = [&](double seconds, const char* kind,
+                         int64_t step = server::conditions::kNoPointStep) {
+      if (seconds > until) return;
+      events.push_back({.time_ns = Time(seconds),
+                        .step = step,
+                        .attempt = options_.attempt,
+                        .task = task,
+                        .host = SyntheticHost(HostOf(task)),
+                        .kind = kind,
+                        .fields = {}});
+    };
     add(0, "attempt_started");
     add(0, "init_started");
     add(options_.init_seconds, "initialized");
     add(options_.init_seconds, "compile_started");
     add(options_.init_seconds + options_.compile_seconds, "compiled");
-    for (size_t i = 0; i < steps_[0].size(); ++i) {
-      const Step& step = steps_[0][i];
-      if (!step.done) break;
+    const Steps& steps = StepsOf(task);
+    for (size_t i = 0; i < steps.size() && steps[i].done && steps[i].start <= until; ++i) {
+      const Step& step = steps[i];
       const int64_t number = options_.first_step + static_cast<int64_t>(i);
       if (step.eval > 0) add(step.end - step.checkpoint - step.eval, "eval_started", number);
       if (step.eval > 0) add(step.end - step.checkpoint, "eval_ended", number);
@@ -352,12 +357,26 @@ void SyntheticFleet::FillEvents(double now, JobWindow* window) const {
       if (step.checkpoint > 0) add(step.end, "checkpoint_saved", number);
     }
   }
+  std::stable_sort(events.begin(), events.end(), [](const WindowEvent& a, const WindowEvent& b) {
+    return a.time_ns < b.time_ns;
+  });
+  return events;
+}
+
+void SyntheticFleet::FillEvents(double now, JobWindow* window) const {
+  window->events = EventsUntil(now);
   window->ended =
       !window->tasks.empty() && std::all_of(window->tasks.begin(), window->tasks.end(),
                                             [](const TaskWindow& task) { return task.ended; });
-  if (!window->ended) return;
-  add(steps_[0].back().end + 1, "ended");
-  window->events.back().fields["status"] = "succeeded";
+  const double end = steps_[0].back().end + 1;
+  if (!window->ended || end > now) return;
+  window->events.push_back({.time_ns = Time(end),
+                            .step = server::conditions::kNoPointStep,
+                            .attempt = options_.attempt,
+                            .task = 0,
+                            .host = SyntheticHost(0),
+                            .kind = "ended",
+                            .fields = {{"status", "succeeded"}}});
 }
 
 }  // namespace tacho::testing

@@ -108,11 +108,16 @@ struct FleetOptions {
   uint32_t first_step = 0;      // A restored attempt begins elsewhere.
   uint32_t checkpoint_every = 200;
   double checkpoint_seconds = 6;
+  // Only the first task writes checkpoints, and the others wait in a barrier with busy chips. If
+  // not, all write, and their chips are idle.
+  bool first_task_saves = false;
   uint32_t eval_every = 500;
   double eval_seconds = 15;
   uint32_t log_every = 1;
   std::optional<uint32_t> steps;  // Ends well after so many.
-  bool events = true;             // Events of initialising, compiling, checkpoints and evaluations.
+  // Events of initialising, compiling, checkpoints and evaluations: of the first task, or of all
+  // tasks if they are not synchronous.
+  bool events = true;
 
   double sample_seconds = 10;    // Between samples of chips and hosts.
   double window_seconds = 1800;  // How far back a window reaches,
@@ -141,8 +146,8 @@ class SyntheticFleet {
   std::optional<uint32_t> StepAt(double seconds) const;
   // When a step was left by all: its rows have that time, and up to row_delay.
   std::optional<double> EndOf(uint32_t step) const;
-  // Whether the step in flight has a checkpoint or an evaluation.
-  bool PausesAt(double seconds) const;
+  // Whether the step in flight of a task has a checkpoint or an evaluation.
+  bool PausesAt(double seconds, uint32_t task = 0) const;
   // When the first checkpoint after then begins; nullopt: none does.
   std::optional<double> CheckpointAfter(double seconds) const;
   // Since the epoch.
@@ -151,6 +156,8 @@ class SyntheticFleet {
   const FleetOptions& options() const { return options_; }
 
  private:
+  friend class SyntheticFollower;
+
   // Times of one step of all tasks, or of one task's if they are not synchronous. Seconds since the
   // start.
   struct Step {
@@ -191,6 +198,16 @@ class SyntheticFleet {
                   server::conditions::Tracks* tracks) const;
   void FillHost(uint32_t host, double now, server::conditions::JobWindow* window) const;
   void FillChips(uint32_t host, double now, server::conditions::JobWindow* window) const;
+  // The agent of a host, but for the time at which it was heard last.
+  server::ingest::AgentState AgentOf(uint32_t host, double now) const;
+  // When samples of a host ended; nullopt: they go on.
+  std::optional<double> SilentSince(uint32_t host, double now) const;
+  // One sample of a host, or of a chip that has been idle since then unless it is busy now.
+  void SampleHost(uint32_t host, double seconds, server::conditions::Tracks* tracks) const;
+  void SampleChip(uint32_t host, uint32_t chip, double seconds, double* idle_since,
+                  server::conditions::Tracks* tracks) const;
+  // Ascending by time.
+  std::vector<server::conditions::WindowEvent> EventsUntil(double now) const;
   void FillEvents(double now, server::conditions::JobWindow* window) const;
   // How busy the chips of a task's host are at a time: 0..1.
   double BusyAt(uint32_t task, double seconds) const;

@@ -1,8 +1,10 @@
 // 'hang': what the tasks of a job do now, as their stacks show it, or did when it stalled.
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "client/ctl/call/call_error.h"
+#include "client/ctl/requests/core_states.h"
 #include "client/ctl/requests/request_flags.h"
 #include "client/ctl/requests/requests.h"
 #include "client/ctl/requests/stack_report.h"
@@ -59,15 +61,19 @@ int RunHang(const Invocation& invocation) {
   QueryClient client = Connect(invocation);
   const auto answer = client.TakeStacks(*request);
   if (!answer.ok()) return JobCallError(invocation, client, request->job(), answer.status());
+  // Beside the stacks: a caller without the right to the hosts does without.
+  const auto read = ReadCores(*answer, invocation.env.now, &client);
+  const std::vector<CoreGroup> cores = read.ok() ? *read : std::vector<CoreGroup>();
   switch (invocation.common.format) {
     case Format::kJson:
-      WriteStacksJson(*invocation.env.out, *answer);
+      WriteStacksJson(*invocation.env.out, *answer, cores);
       break;
     case Format::kCsv:
       WriteStacksCsv(*invocation.env.out, *answer);
       break;
     case Format::kTable:
       PrintStacks(invocation.env, *answer);
+      PrintCores(invocation.env, cores);
       break;
   }
   return answer->groups().empty() ? kNothing : kOk;
@@ -86,6 +92,7 @@ Command HangCommand() {
 stack make a group: in a hang most wait in one place, and a task in a small group is the one to look at.
 Beside each group are the steps that its tasks reached and the phases they are in. The result is stored
 as the event stacks_taken of the job; --last shows the newest one, without asking anybody.
+If agents recorded the cores of the hosts' TPUs within 6 hours, these follow, in groups of equal ones.
 
 A trainer shows its Python stack if it called tacho.init(stacks=True); else the agent can say only where
 it waits in the kernel. docs/hang.md has the ways and what each costs.
@@ -101,7 +108,9 @@ Examples:
 JSON: {"job", "attempt", "taken", "taken_unix_ns",
   "groups": [{"tasks": "0-16,18", "origin": "python"|"command"|"kernel", "frames": [innermost first],
     "members": [{"task", "host", "pid", "step", "phase", "line", "state", "waits_in", "trouble"}]}],
-  "absent": [{"task", "host", "reason"}]}; with --last {"taken", "taken_unix_ns", "attempt", "cause",
+  "absent": [{"task", "host", "reason"}],
+  "cores": [{"type", "program", "program_counter",
+    "members": [{"host", "core", "chip", "recorded", "recorded_unix_ns"}]}]}; with --last {"taken", "taken_unix_ns", "attempt", "cause",
   "message", "groups": [{"tasks", "frames"}]}. Unknown values are null. CSV has a line for each task.
 The exit code is 1 if there is no stack at all.)",
       .flags = {{.name = "task",

@@ -135,7 +135,8 @@ void PrintStacks(const Environment& env, const v1::TakeStacksResponse& stacks) {
   }
 }
 
-void WriteStacksJson(std::ostream& out, const v1::TakeStacksResponse& stacks) {
+void WriteStacksJson(std::ostream& out, const v1::TakeStacksResponse& stacks,
+                     const std::vector<CoreGroup>& cores) {
   JsonWriter json(out);
   json.Object([&] {
     json.Field("job", stacks.job());
@@ -162,6 +163,7 @@ void WriteStacksJson(std::ostream& out, const v1::TakeStacksResponse& stacks) {
       json.Field("host", absent.host());
       json.Field("reason", absent.reason());
     });
+    WriteCores(cores, &json);
   });
 }
 

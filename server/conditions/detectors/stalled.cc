@@ -8,6 +8,9 @@
 // steps cover `settled_after`, it is 3 times the longest pause of a day that no phase explains
 // (task_pace.h), within settled_floor and floor.
 //
+// If the job waits for one host, whose chips are idle while all others are busy (lone_host.h), the
+// limit is max(settled_floor, factor * p99): no pause that all tasks take part in looks like that.
+//
 // Phases. After an event that begins compiling, checkpointing, evaluating, restoring or
 // initialising, with no step since, the limit is that of the phase: its own key. A phase that takes
 // long for its kind is PhaseLong before that.
@@ -47,6 +50,7 @@
 #include "proto/base/check.h"
 #include "server/conditions/detectors/detectors.h"
 #include "server/conditions/measures/heard.h"
+#include "server/conditions/measures/lone_host.h"
 #include "server/conditions/measures/phases.h"
 #include "server/conditions/measures/step_times.h"
 #include "server/conditions/measures/suspects.h"
@@ -58,6 +62,7 @@ namespace {
 struct Limit {
   double seconds = 0;
   std::optional<Phase> phase;
+  int64_t idle_since_ns = 0;  // From then on no step and no phase that ended explains the time.
 };
 
 double PhaseLimit(Phase phase, const Progress::Stalled& settings) {
@@ -109,24 +114,32 @@ double FloorOf(const JobWindow& window, const Progress::Stalled& settings) {
   return std::min(floor, std::max(Seconds(settings.settled_floor()), kPauses * longest));
 }
 
+// Where it is known that the job waits for one host.
+double LeastLimit(const Progress::Stalled& settings, double interval) {
+  return std::max(Seconds(std::min(settings.floor(), settings.settled_floor())),
+                  settings.factor() * interval);
+}
+
 // `usual` is the limit outside phases. A phase that began clearly before the newest step does not
 // hold up the next one: such checkpoints are written beside the training.
 Limit LimitNow(const JobWindow& window, const Progress::Stalled& settings, int64_t since_ns,
                double interval, double usual) {
-  Limit limit{.seconds = usual, .phase = std::nullopt};
+  Limit limit{.seconds = usual, .phase = std::nullopt, .idle_since_ns = since_ns};
   const std::vector<PhaseInterval> phases = FindPhases(window);
   const int64_t earliest_ns = since_ns - static_cast<int64_t>(std::max(1.0, interval) * 1e9);
   for (const PhaseInterval& open : phases) {
     // A phase that has just ended leaves time for the step after it.
     if (!open.open() && open.end_ns > since_ns) {
       limit.seconds = std::max(limit.seconds, Seconds(open.end_ns - since_ns) + usual);
+      limit.idle_since_ns = std::max(limit.idle_since_ns, open.end_ns);
     }
     if (!open.open() || open.start_ns < earliest_ns) continue;
     const double allowed = PhaseLimit(open.phase, settings);
     // The step itself follows the phase.
     const double seconds = Seconds(open.start_ns - since_ns) + std::max(usual, allowed);
     if (!limit.phase.has_value() || seconds > limit.seconds) {
-      limit = {.seconds = seconds, .phase = open.phase};
+      limit.seconds = seconds;
+      limit.phase = open.phase;
     }
   }
   return limit;
@@ -254,9 +267,16 @@ Finding DetectStalled(const JobWindow& window, const Progress::Stalled& settings
       if (advanced_ns == 0) advanced_ns = hosts.Corrected(task->host, task->first_time_ns);
     }
   }
-  const Limit limit = LimitNow(window, settings, advanced_ns, interval, usual);
+  Limit limit = LimitNow(window, settings, advanced_ns, interval, usual);
   const double seconds = Seconds(window.now_ns - advanced_ns);
-  if (seconds <= limit.seconds) return NotPresent();
+  if (seconds <= limit.seconds) {
+    if (!step.has_value()) return NotPresent();
+    limit = LimitNow(window, settings, advanced_ns, interval,
+                     std::min(usual, LeastLimit(settings, interval)));
+    if (seconds <= limit.seconds || !HostWaitedFor(window, limit.idle_since_ns)) {
+      return NotPresent();
+    }
+  }
 
   const bool rows_come = Seconds(window.now_ns - row_ns) < std::max(60.0, 2 * interval);
   const std::vector<Suspect> suspects =

@@ -12,7 +12,10 @@
 //                gone_after, and the time between rows is also its own, if it is 5 steps or more
 //                behind tasks that are within 2 steps of each other: in a job that keeps in step,
 //                tasks would wait for one that pauses
-// A task with a silent agent is not gone: that is AgentSilent, and nobody knows about the task.
+// A task with a silent agent is not gone: that is AgentSilent, and nobody knows about the task. Nor
+// is one within a phase that it recorded itself, such as a checkpoint that the others do not wait
+// for; when that has ended, its silence counts from then. The phases of others stand for a task
+// that records none.
 //
 // Reasons: NeverSeen, Gap, Gone, of the first culprit. Score: 3, 2, 1 in this order. Not judged
 // before any task was seen.
@@ -36,6 +39,7 @@
 #include "proto/base/quantile.h"
 #include "server/conditions/detectors/detectors.h"
 #include "server/conditions/measures/heard.h"
+#include "server/conditions/measures/phases.h"
 #include "server/conditions/measures/step_times.h"
 
 namespace tacho::server::conditions {
@@ -101,13 +105,56 @@ struct Silence {
   double seconds = 0;
 };
 
+// How far apart the rows of the task are by its own pace: it may record more rarely than others.
+double OwnInterval(const TaskWindow& task) {
+  const RowPace* const pace = task.pace.Best();
+  if (pace == nullptr) return 0;
+  std::vector<CountedInterval> intervals;
+  pace->AppendTo(&intervals);
+  return QuantileOf(std::move(intervals), 0.99);
+}
+
+// Phases explain the silence of a task if they began about at its last row, or when the one before
+// had ended.
+class PhaseEnds {
+ public:
+  explicit PhaseEnds(const JobWindow& window) : phases_(FindPhases(window)) {
+    for (const PhaseInterval& phase : phases_) {
+      if (phase.task.has_value()) recording_.insert(*phase.task);
+    }
+  }
+
+  // When the silence of the task begins to count; kStillOpen: a phase of it has not ended.
+  int64_t SilentSince(const TaskWindow& task) const {
+    // A phase that the task goes on beside excuses nothing.
+    const auto slack_ns = static_cast<int64_t>(1e9 * std::max(1.0, OwnInterval(task)));
+    const bool records = recording_.contains(*task.task);
+    const auto first = std::partition_point(
+        phases_.begin(), phases_.end(),
+        [&](const PhaseInterval& phase) { return phase.start_ns < task.last_time_ns - slack_ns; });
+    int64_t since_ns = task.last_time_ns;
+    for (auto phase = first; phase != phases_.end() && since_ns != kStillOpen; ++phase) {
+      if (records && phase->task != task.task) continue;
+      if (phase->start_ns > since_ns + 2 * slack_ns) break;
+      since_ns = std::max(since_ns, phase->end_ns);
+    }
+    return since_ns;
+  }
+
+ private:
+  const std::vector<PhaseInterval> phases_;
+  std::set<uint32_t> recording_;  // The tasks that record phases.
+};
+
 // The tasks of which something can be known, with how long they have sent nothing.
 std::vector<Silence> Silences(const JobWindow& window, const Hosts& hosts) {
+  const PhaseEnds ends(window);
   std::vector<Silence> all;
   for (const TaskWindow& task : window.tasks) {
     if (!task.lives() || !task.task.has_value() || hosts.Unheard(task.host)) continue;
-    const int64_t silent_ns = window.now_ns - hosts.Corrected(task.host, task.last_time_ns);
-    all.push_back({&task, Seconds(silent_ns)});
+    const int64_t since_ns = ends.SilentSince(task);
+    if (since_ns == kStillOpen) continue;
+    all.push_back({&task, Seconds(window.now_ns - hosts.Corrected(task.host, since_ns))});
   }
   return all;
 }
@@ -128,15 +175,6 @@ std::optional<int64_t> CommonStep(const std::vector<Silence>& all, double limit)
   }
   if (known < 2 || highest - lowest > kInStep) return std::nullopt;
   return lowest;
-}
-
-// How far apart the rows of the task are by its own pace: it may record more rarely than others.
-double OwnInterval(const TaskWindow& task) {
-  const RowPace* const pace = task.pace.Best();
-  if (pace == nullptr) return 0;
-  std::vector<CountedInterval> intervals;
-  pace->AppendTo(&intervals);
-  return QuantileOf(std::move(intervals), 0.99);
 }
 
 void AddGone(const JobWindow& window, const Hosts& hosts, double gone_after, double in_step_after,

@@ -94,6 +94,45 @@ TEST(TaskMissingTest, TheFirstToStopInAHangIsNotGone) {
   }
 }
 
+TEST(TaskMissingTest, OneThatRecordsAPhaseOfItsOwnIsNotGone) {
+  JobWindow window = At(700, {{.kind = FaultKind::kMissingTask, .host = 3, .at_seconds = 300}},
+                        {.synchronous = false, .events = false});
+  ASSERT_TRUE(DetectTaskMissing(window, Defaults()).present);
+  const auto add = [&](uint32_t task, double seconds, const char* kind) {
+    AddEvent(&window, seconds, kind);
+    window.events.back().task = task;
+  };
+  add(3, 100, "eval_started");
+  add(3, 101, "eval_ended");
+  add(4, 300, "checkpoint_started");
+  EXPECT_TRUE(DetectTaskMissing(window, Defaults()).present) << "that of another task";
+  add(3, 300, "checkpoint_started");
+  EXPECT_FALSE(DetectTaskMissing(window, Defaults()).present);
+  add(3, 600, "checkpoint_saved");
+  EXPECT_FALSE(DetectTaskMissing(window, Defaults()).present) << "a step follows it";
+  window.now_ns = SyntheticFleet::Time(730);
+  EXPECT_TRUE(DetectTaskMissing(window, With("gone_after: 100s")).present);
+}
+
+TEST(TaskMissingTest, OneTaskMayRecordThePhasesOfAll) {
+  JobWindow window = At(700, {{.kind = FaultKind::kMissingTask, .host = 3, .at_seconds = 300}},
+                        {.synchronous = false, .events = false});
+  AddEvent(&window, 299, "checkpoint_started");
+  EXPECT_FALSE(DetectTaskMissing(window, Defaults()).present);
+  AddEvent(&window, 400, "checkpoint_saved");
+  EXPECT_TRUE(DetectTaskMissing(window, Defaults()).present);
+  AddEvent(&window, 650, "checkpoint_started");
+  EXPECT_TRUE(DetectTaskMissing(window, Defaults()).present) << "it was silent before that began";
+}
+
+TEST(TaskMissingTest, APhaseThatItWentOnBesideExcusesNothing) {
+  JobWindow window = At(700, {{.kind = FaultKind::kMissingTask, .host = 3, .at_seconds = 300}},
+                        {.synchronous = false, .events = false});
+  AddEvent(&window, 250, "checkpoint_started");
+  window.events.back().task = 3;
+  EXPECT_TRUE(DetectTaskMissing(window, Defaults()).present);
+}
+
 TEST(TaskMissingTest, OneThatOthersDoNotWaitForIsGoneSooner) {
   const std::vector<Fault> silent = {
       {.kind = FaultKind::kSilentTrainer, .host = 5, .at_seconds = 300}};

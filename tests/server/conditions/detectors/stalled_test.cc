@@ -46,7 +46,7 @@ TEST(StalledTest, TellsSinceWhenAndWho) {
 }
 
 TEST(StalledTest, WaitsForTheFloorAndForAFewSteps) {
-  const SyntheticFleet fleet({.tasks = 4}, {kHang});
+  const SyntheticFleet fleet({.tasks = 4}, {{.kind = FaultKind::kDataStall, .at_seconds = 300}});
   EXPECT_FALSE(Stalled(fleet.At(415)));
   EXPECT_TRUE(Stalled(fleet.At(425)));
   EXPECT_TRUE(Stalled(fleet.At(315), With("floor: 10s")));
@@ -54,6 +54,36 @@ TEST(StalledTest, WaitsForTheFloorAndForAFewSteps) {
                             {{.kind = FaultKind::kHang, .host = 1, .at_seconds = 1000}});
   EXPECT_FALSE(Stalled(slow.At(1200)));
   EXPECT_TRUE(Stalled(slow.At(1500)));
+}
+
+TEST(StalledTest, AJobThatWaitsForOneHostIsStalledSooner) {
+  const FleetOptions options = {.tasks = 4, .events = false};
+  const auto at = [&](uint32_t host, double seconds) {
+    const Fault fault = {.kind = FaultKind::kHang, .host = host, .at_seconds = 300};
+    return DetectStalled(SyntheticFleet(options, {fault}).At(300 + seconds), Defaults());
+  };
+  EXPECT_FALSE(at(2, 28).present);
+  const Finding finding = at(2, 35);
+  ASSERT_TRUE(finding.present);
+  EXPECT_THAT(finding.message, ::testing::HasSubstr("(limit 30 s)"));
+  EXPECT_EQ(finding.culprits.at(0).host, "host0002");
+  EXPECT_FALSE(at(0, 100).present) << "it may work for all others";
+  EXPECT_TRUE(at(0, 125).present);
+}
+
+TEST(StalledTest, ACheckpointThatNoEventAnnouncesIsNoStall) {
+  for (const bool first_task_saves : {false, true}) {
+    const SyntheticFleet fleet({.tasks = 4,
+                                .checkpoint_seconds = 90,
+                                .first_task_saves = first_task_saves,
+                                .events = false,
+                                .omit = {Signal::kCheckpointTime}},
+                               {});
+    const double begin = fleet.CheckpointAfter(0).value();
+    for (double t = begin; t < begin + 100; t += 5) {
+      EXPECT_FALSE(Stalled(fleet.At(t))) << first_task_saves << " " << t - begin;
+    }
+  }
 }
 
 TEST(StalledTest, ClearsWhenItGoesOn) {
@@ -165,7 +195,7 @@ TEST(StalledTest, OnceItsPausesAreKnownTheLimitFollowsThem) {
                                   .events = false,
                                   .omit = {Signal::kCheckpointTime}};
     const double at = SyntheticFleet(options, {}).CheckpointAfter(2000).value() + checkpoint + 20;
-    const SyntheticFleet fleet(options, {{.kind = FaultKind::kHang, .host = 1, .at_seconds = at}});
+    const SyntheticFleet fleet(options, {{.kind = FaultKind::kDataStall, .at_seconds = at}});
     return Stalled(fleet.At(at + after), With("settled_after: 15m"));
   };
   EXPECT_FALSE(stalled(2, 25));
@@ -189,9 +219,20 @@ TEST(StalledTest, TasksThatStoppedWithinOneStepAreNotTheFirst) {
 }
 
 TEST(StalledTest, AfterAPhaseThereIsTimeForAStep) {
-  JobWindow window = SyntheticFleet({.tasks = 4}, {kHang}).At(900);
+  const Fault stall = {.kind = FaultKind::kDataStall, .at_seconds = 300};
+  JobWindow window = SyntheticFleet({.tasks = 4}, {stall}).At(900);
   AddEvent(&window, 300, "eval_started");
   AddEvent(&window, 800, "eval_ended");
+  EXPECT_FALSE(Stalled(window));
+}
+
+TEST(StalledTest, AfterAPhaseAHostThatIsWaitedForHasTimeForAStep) {
+  const Fault hang = {.kind = FaultKind::kHang, .host = 1, .at_seconds = 385};
+  JobWindow window = SyntheticFleet({.tasks = 4, .events = false}, {hang}).At(431);
+  AddEvent(&window, 386, "eval_started");
+  AddEvent(&window, 398, "eval_ended");
+  EXPECT_TRUE(Stalled(window));
+  window.events.back().time_ns = SyntheticFleet::Time(405);
   EXPECT_FALSE(Stalled(window));
 }
 
