@@ -2,9 +2,10 @@
 """A day that has been moved into the bucket, beside the same day on the disk: bytes, and one metric of 200 series over
 the day, raw and reduced, asked of a process that has just started.
 
-  disk cold     the operating system's cache is dropped before the start (needs root)
-  bucket cold   the cache of the bucket is empty
-  bucket warm   asked once more: what was fetched is in memory or in bucket.cache_path
+  disk cold            the operating system's cache is dropped before the start (needs root)
+  bucket cold          nothing of the bucket is in bucket.cache_path either
+  warm                 asked once more
+  pieces on the disk   what was fetched is in bucket.cache_path, and the process has just started
 
 The bucket is a real Ceph on this machine if its packages are there, else a program of the tests. It needs a Release
 build with the targets tacho-collector, tacho-bench-fleet, tacho-bench-query and tacho-fake-object-store.
@@ -22,34 +23,34 @@ from peer_queries import DAY_S, METRIC, run_query, selector
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DAYS_AGO = 3
-GETS = "get"
 
 
 class Collector(servers.Collector):
+    """Keeps old days in the bucket at `endpoint`; None: on its disk."""
+
     def __init__(self, directory, build, endpoint):
         super().__init__(directory, build)
-        self.endpoint = endpoint
+        self.pieces = self.directory / "pieces"
+        self.has_bucket = endpoint is not None
         self.config = self.directory / "collector.yaml"
-        self.keep("10d")
-
-    def keep(self, local_retention):
-        """How long days stay on the disk, from the next start on."""
-        self.config.write_text(
-            f"storage: {{local_retention: {local_retention}}}\n"
-            "conditions: {enabled: false}\n"
-            f"bucket: {{url: 's3://tests/history', endpoint: '{self.endpoint}', path_style: true,"
-            f" cache_path: '{self.directory}/pieces'}}\n")
+        text = "conditions: {enabled: false}\n"
+        if self.has_bucket:
+            text += ("storage: {local_retention: 1d}\n"
+                     f"bucket: {{url: 's3://tests/history', endpoint: '{endpoint}', path_style: true,"
+                     f" cache_path: '{self.pieces}'}}\n")
+        self.config.write_text(text)
 
     def command(self):
         return [*super().command(), "--config", self.config]
 
-    def gets(self):
-        requests = (name_value for name_value in self.metrics().items()
-                    if name_value[0].startswith("tacho_bucket_requests_total"))
-        return sum(value for name, value in requests if f'operation="{GETS}' in name)
+    def figure(self, prefix, part):
+        return sum(value for name, value in self.metrics().items() if name.startswith(prefix) and part in name)
 
-    def received(self):
-        return self.metrics()['tacho_bucket_bytes_total{direction="received"}']
+    def gets(self):
+        return self.figure("tacho_bucket_requests_total", 'operation="get')
+
+    def bytes(self, direction):
+        return self.figure("tacho_bucket_bytes_total", direction)
 
 
 def drop_caches():
@@ -58,9 +59,9 @@ def drop_caches():
 
 def ask(server, asked):
     """(milliseconds, requests that read, bytes received, samples) of one query."""
-    gets, received = server.gets(), server.received()
+    gets, received = server.gets(), server.bytes("received")
     answer = run_query(server, [asked], None, runs=1, max_seconds=300)
-    return answer["p50_ms"], server.gets() - gets, server.received() - received, answer["samples"]
+    return answer["p50_ms"], server.gets() - gets, server.bytes("received") - received, answer["samples"]
 
 
 def row(title, figures):
@@ -86,55 +87,51 @@ def main():
     }
     try:
         with tempfile.TemporaryDirectory(prefix="tacho_bench_") as directory:
-            server = Collector(directory, options.build, endpoint)
-            try:
-                measure(server, options, begin_s, queries)
-            finally:
-                server.kill()
+            for name, bucket in (("disk", None), ("bucket", endpoint)):
+                server = Collector(f"{directory}/{name}", options.build, bucket)
+                try:
+                    measure(name, server, options, begin_s, queries)
+                finally:
+                    server.kill()
     finally:
         stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def measure(server, options, begin_s, queries):
+def await_move(server, patience_s):
+    """Until the day is in the bucket and not on the disk."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        figures = server.metrics()
+        if figures["tacho_bucket_days"] >= 1 and figures["tacho_storage_partitions"] == 0:
+            return
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"the day is not in the bucket: {figures['tacho_bucket_days']} days are\n" + server.log_tail())
+        time.sleep(1)
+
+
+def measure(name, server, options, begin_s, queries):
     server.start()
     rows = 60
     loaded = server.load(agents=1, hosts=options.hosts, rows=rows, batches=DAY_S // options.interval // rows,
                          interval_ms=1000 * options.interval, start_unix_s=begin_s)
-    print(f"{options.hosts * servers.SERIES_PER_HOST} series, a row every {options.interval} s for a day: {loaded['samples']:,} samples")
-    _, local_bytes = server.settle()
+    if server.has_bucket:
+        await_move(server, options.patience)
+        print(f"sent to the bucket: {server.bytes('sent') / 2**20:.2f} MiB")
+    _, disk = server.settle()
+    print(f"{name}: {loaded['samples']:,} samples, {disk / 2**20:.2f} MiB on the disk")
     print(f"{'':34}{'ms':>12}{'requests':>10}{'MiB':>12}{'samples':>14}")
-    for name, asked in queries.items():
+    for title, asked in queries.items():
+        shutil.rmtree(server.pieces, ignore_errors=True)
         drop_caches()
         server.start()
-        row(f"disk cold, {name}", ask(server, asked))
-        row(f"disk warm, {name}", ask(server, asked))
+        row(f"{name} cold, {title}", ask(server, asked))
+        row(f"{name} warm, {title}", ask(server, asked))
         server.stop()
-    server.keep("1d")
-    server.start()
-    before = server.metrics()
-    deadline = time.monotonic() + options.patience
-    # The day before may have some rows, too, because the load program gives each host times of its own.
-    days = before["tacho_storage_partitions"]
-    while (now := server.metrics()).get("tacho_bucket_days", 0) < days or now["tacho_storage_partitions"] > 0:
-        if time.monotonic() > deadline:
-            kept = {name: value for name, value in now.items() if "bucket" in name or "partitions" in name}
-            raise RuntimeError(f"the day is not in the bucket: {kept}\n" + server.log_tail())
-        time.sleep(1)
-    sent = server.metrics()['tacho_bucket_bytes_total{direction="sent"}']
-    server.stop()
-    left = servers.disk_bytes(server.data)
-    print(f"on the disk {local_bytes / 2**20:.2f} MiB with the day, {left / 2**20:.2f} MiB without; sent to the bucket "
-          f"{sent / 2**20:.2f} MiB: {sent / (local_bytes - left):.3f} of what left the disk")
-    for name, asked in queries.items():
-        shutil.rmtree(server.directory / "pieces", ignore_errors=True)
-        drop_caches()
+        if not server.has_bucket:
+            continue
         server.start()
-        row(f"bucket cold, {name}", ask(server, asked))
-        row(f"bucket warm, {name}", ask(server, asked))
-        server.stop()
-        server.start()
-        row(f"bucket after a restart, {name}", ask(server, asked))
+        row(f"pieces on the disk, {title}", ask(server, asked))
         server.stop()
 
 
