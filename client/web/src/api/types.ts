@@ -684,6 +684,64 @@ export interface AttributeDifference {
   values?: string[];
 }
 
+export interface CompareSubjectRequest {
+  compare?: CompareRequest;
+  part?: ComparedPart;
+  maxSeries?: Int64;
+  originUnixNs?: Int64;
+  firstPosition?: Int64;
+  lastPosition?: Int64;
+  buckets?: number;
+  figures?: boolean;
+  growth?: boolean;
+}
+
+export type ComparedPart =
+  | 'COMPARED_PART_UNSPECIFIED'
+  | 'COMPARED_PART_SERIES'
+  | 'COMPARED_PART_ORIGIN'
+  | 'COMPARED_PART_EXTENT'
+  | 'COMPARED_PART_PLACES';
+
+export interface Extent {
+  first?: Int64;
+  last?: Int64;
+}
+
+export interface Places {
+  positions?: Int64[];
+  values?: Double[];
+  lowest?: Double[];
+  highest?: Double[];
+  counts?: Int64[];
+  nonFinite?: Int64[];
+}
+
+export interface Figures {
+  count?: Int64;
+  nonFinite?: Int64;
+  min?: Double;
+  max?: Double;
+  sum?: Double;
+  sumRest?: Double;
+  first?: Double;
+  firstPosition?: Int64;
+  last?: Double;
+  lastPosition?: Int64;
+  increase?: Double;
+  rate?: Double;
+}
+
+export interface CompareSubjectResponse {
+  metrics?: Metric[];
+  series?: Int64;
+  attributes?: Record<string, string>;
+  described?: ComparedSubject;
+  extent?: Extent;
+  places?: Places;
+  figures?: Figures;
+}
+
 export interface CompareMetric {
   metric?: Metric;
   positions?: Int64[];
@@ -833,6 +891,8 @@ export interface FleetTotals {
   chips?: number;
   chipsSick?: number;
   chipsIdle?: number;
+  productiveSeconds?: Double;
+  wallSeconds?: Double;
 }
 
 export interface FleetJob {
