@@ -330,16 +330,20 @@ rocksdb::Status Database::Flush(const rocksdb::FlushOptions& options) const {
 
 absl::Status Database::Settle() {
   const std::vector<PartitionPtr> days = partitions->Between(INT64_MIN, INT64_MAX);
-  const rocksdb::Status flushed = Flush(rocksdb::FlushOptions());
+  // Nobody else writes any more. A store that has met a full disk may have so many small tables that
+  // RocksDB would wait for others to compact them, without an end, before it writes memory out.
+  rocksdb::FlushOptions flush;
+  flush.allow_write_stall = true;
+  rocksdb::CompactRangeOptions compact;
+  compact.allow_write_stall = true;
+  const rocksdb::Status flushed = Flush(flush);
   if (!flushed.ok()) return FromRocksDb(flushed, "write out memory");
   Reach(at_point, crash_point::kCloseFlushed);
-  const rocksdb::Status compacted =
-      db->CompactRange(rocksdb::CompactRangeOptions(), journal, nullptr, nullptr);
+  const rocksdb::Status compacted = db->CompactRange(compact, journal, nullptr, nullptr);
   if (!compacted.ok()) return FromRocksDb(compacted, "drop the trimmed part of the journal");
   for (const PartitionPtr& day : days) {
     if (!day->merged_into() || day->TableBytes() > kMaxSettledDay) continue;
-    const rocksdb::Status settled =
-        db->CompactRange(rocksdb::CompactRangeOptions(), day->handle(), nullptr, nullptr);
+    const rocksdb::Status settled = db->CompactRange(compact, day->handle(), nullptr, nullptr);
     if (!settled.ok()) return FromRocksDb(settled, "drop frames that were merged");
   }
   return absl::OkStatus();

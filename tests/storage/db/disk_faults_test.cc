@@ -114,7 +114,7 @@ TEST_F(DiskFaultsTest, AFullDiskMayFillAgainWhileMemoryIsWrittenOut) {
     EXPECT_EQ(AppendOne(begin + 2).code(), absl::StatusCode::kUnavailable);
     const int before = faulty_.failures();
     faulty_.Set(NoSpace(match));  // There is room for the probe, but not for tables.
-    for (int i = 0; i < 1000 && faulty_.failures() == before; ++i) {
+    for (int i = 0; i < 6000 && faulty_.failures() == before; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     EXPECT_GT(faulty_.failures(), before) << match;
@@ -142,7 +142,7 @@ TEST_F(DiskFaultsTest, ASlowDiskMayFillAgainAtTheManifest) {
     Fault full = NoSpace("MANIFEST");
     full.spare = spare;
     faulty_.Set(full);
-    for (int i = 0; i < 1000 && faulty_.failures() == before; ++i) {
+    for (int i = 0; i < 6000 && faulty_.failures() == before; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     EXPECT_GT(faulty_.failures(), before) << spare;
