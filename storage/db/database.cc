@@ -330,8 +330,9 @@ rocksdb::Status Database::Flush(const rocksdb::FlushOptions& options) const {
 
 absl::Status Database::Settle() {
   const std::vector<PartitionPtr> days = partitions->Between(INT64_MIN, INT64_MAX);
-  // Nobody else writes any more. A store that has met a full disk may have so many small tables that
-  // RocksDB would wait for others to compact them, without an end, before it writes memory out.
+  // Nobody else writes any more. A store that has met a full disk may have so many small tables
+  // that RocksDB would wait for others to compact them, without an end, before it writes memory
+  // out.
   rocksdb::FlushOptions flush;
   flush.allow_write_stall = true;
   rocksdb::CompactRangeOptions compact;
