@@ -16,8 +16,9 @@
 namespace tacho::crash {
 
 struct Contents {
-  // (time, attempt, step) -> bits of the value, by series "job/metric/task".
-  using Samples = std::map<std::tuple<int64_t, uint32_t, int64_t>, uint64_t>;
+  using Place = std::tuple<int64_t, uint32_t, int64_t>;  // Time, attempt, step.
+  // The bits of the value, by series "job/metric/task".
+  using Samples = std::map<Place, uint64_t>;
   std::map<std::string, Samples> series;
   std::map<std::string, storage::SequenceSet> durable;                   // By agent.
   std::multimap<std::string, int64_t> events;                            // By text -> time.

@@ -11,17 +11,19 @@
 namespace tacho::crash {
 
 void Model::Sent(uint32_t agent, uint64_t sequence, bool altered) {
-  pending_.push_back({agent, sequence, altered});
+  pending_.push_back({agent, sequence, altered, ++sent_});
 }
 
-void Model::Forget(uint32_t agent, uint64_t sequence, bool altered) {
+uint64_t Model::Forget(uint32_t agent, uint64_t sequence, bool altered) {
   // The newest try: an earlier one that the disk refused stays until it is settled.
   for (size_t i = pending_.size(); i-- > 0;) {
     const Pending& p = pending_[i];
     if (p.agent != agent || p.sequence != sequence || p.altered != altered || p.unsure) continue;
+    const uint64_t order = p.order;
     pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(i));
-    return;
+    return order;
   }
+  return ++sent_;
 }
 
 void Model::Refused(uint32_t agent, uint64_t sequence, bool altered) {
@@ -39,13 +41,13 @@ void Model::DiskResumed() {
 }
 
 void Model::Stored(uint32_t agent, uint64_t sequence, bool altered) {
-  Forget(agent, sequence, altered);
+  const uint64_t order = Forget(agent, sequence, altered);
   if (expected_.durable[AgentName(agent)].Contains(sequence)) return;  // A repeat.
   ++stored_;
-  samples_stored_ += Commit(agent, sequence, altered);
+  samples_stored_ += Commit(agent, sequence, altered, order);
 }
 
-uint64_t Model::Commit(uint32_t agent, uint64_t sequence, bool altered) {
+uint64_t Model::Commit(uint32_t agent, uint64_t sequence, bool altered, uint64_t order) {
   const Message message = MakeMessage(seed_, agent, sequence, altered);
   auto& durable = expected_.durable[AgentName(agent)];
   durable.Add(sequence);
@@ -61,8 +63,12 @@ uint64_t Model::Commit(uint32_t agent, uint64_t sequence, bool altered) {
           const std::string name =
               absl::StrCat(JobName(agent), "/", MetricName(message.metrics[column]), "/", agent);
           const int64_t step = message.steps.empty() ? storage::kNoStep : message.steps[row];
-          expected_.series[name][{message.times[row], message.definition.source.attempt, step}] =
-              bits;
+          const Contents::Place place = {message.times[row], message.definition.source.attempt,
+                                         step};
+          uint64_t& written = sample_orders_[name][place];
+          if (order < written) continue;
+          written = order;
+          expected_.series[name][place] = bits;
         }
       }
       break;
@@ -75,6 +81,9 @@ uint64_t Model::Commit(uint32_t agent, uint64_t sequence, bool altered) {
       const std::string name =
           absl::StrCat(message.attributes.job, "/", message.attributes.attempt);
       for (const auto& [key, value] : message.attributes.values) {
+        uint64_t& written = attribute_orders_[absl::StrCat(name, "/", key)];
+        if (order < written) continue;
+        written = order;
         if (value.empty()) {
           expected_.attributes[name].erase(key);
         } else {
@@ -127,7 +136,7 @@ std::string Model::Check(Contents found) {
     if (expected_.durable[name].Contains(p.sequence)) continue;
     if (found.durable[name].Contains(p.sequence)) {
       ++unanswered_found_;
-      Commit(p.agent, p.sequence, p.altered);
+      Commit(p.agent, p.sequence, p.altered, p.order);
     } else {
       ++unanswered_absent_;
     }

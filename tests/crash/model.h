@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -9,9 +10,10 @@
 
 namespace tacho::crash {
 
-// Acknowledgements come in the order in which messages were committed; what was never answered may
-// be there or not, but only whole, with its sequence, and in the order in which it was sent. Where
-// times are written twice that order decides which value counts.
+// What was never answered may be there or not, but only whole and with its sequence. Where times
+// are written twice, the value that was sent last counts: messages are committed in the order in
+// which they were sent. Acknowledgements may come in another order, because two threads give those
+// that waited for a bucket.
 class Model {
  public:
   explicit Model(uint64_t seed) : seed_(seed) {}
@@ -43,16 +45,22 @@ class Model {
     uint32_t agent;
     uint64_t sequence;
     bool altered;
+    uint64_t order;  // Rises with each message that is sent.
     bool unsure = false;
   };
 
-  void Forget(uint32_t agent, uint64_t sequence, bool altered);
+  // Returns its order.
+  uint64_t Forget(uint32_t agent, uint64_t sequence, bool altered);
   // Returns how many samples the message has.
-  uint64_t Commit(uint32_t agent, uint64_t sequence, bool altered);
+  uint64_t Commit(uint32_t agent, uint64_t sequence, bool altered, uint64_t order);
   static void DropBefore(int64_t time_ns, Contents* contents);
 
   const uint64_t seed_;
   Contents expected_;
+  // The order of the message that wrote a sample, or a key of attributes.
+  std::map<std::string, std::map<Contents::Place, uint64_t>> sample_orders_;
+  std::map<std::string, uint64_t> attribute_orders_;
+  uint64_t sent_ = 0;
   std::vector<Pending> pending_;  // In the order in which they were sent.
   int64_t cutoff_ns_ = INT64_MIN;
   uint64_t samples_checked_ = 0;
