@@ -125,7 +125,7 @@ def measure(name, server, options, begin_s, queries):
         await_move(server, options.patience)
         print(f"sent to the bucket: {server.bytes('sent') / 2**20:.2f} MiB")
     _, disk = server.settle()
-    print(f"{name}: {loaded['samples']:,} samples, {disk / 2**20:.2f} MiB on the disk")
+    print(f"{name}: {loaded['samples']:,} samples, {disk / 2**20:.2f} MiB on the disk, with a ballast of 192 MiB")
     print(f"{'':34}{'ms':>12}{'requests':>10}{'MiB':>12}{'samples':>14}")
     for title, asked in queries.items():
         shutil.rmtree(server.pieces, ignore_errors=True)
