@@ -42,7 +42,7 @@ struct Flags {
   bool scenarios_only = false;
   bool profiles_only = false;
   std::string phases;    // Only jobs with "recorded" or "unrecorded" ones.
-  std::string settings;  // Of the section `conditions`, for the fleet with profiles.
+  std::string settings;  // The section `conditions`, for the fleet with profiles.
   uint64_t seed = kSeed;
   size_t healthy_jobs = 84;  // Of so many hours each: a job-week.
   double healthy_hours = 2;

@@ -12,7 +12,7 @@ namespace {
 
 // A figure may be a mean over the time since the one before.
 constexpr int64_t kSettledNs = 10'000'000'000;
-constexpr size_t kFigures = 2;  // Of each chip since then.
+constexpr size_t kFigures = 2;  // Each chip needs so many since then.
 constexpr size_t kHosts = 3;
 constexpr double kIdle = 0.05;  // Mean duty cycles.
 constexpr double kBusy = 0.9;

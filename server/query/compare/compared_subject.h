@@ -40,7 +40,7 @@ class ComparedSubject final : public SubjectSource {
                                               ComparedFigures* figures) override;
   void Describe(v1::ComparedSubject* proto) const override;
 
-  // Of FindOrigin(), ns since the Unix epoch; the highest there is without a sample.
+  // What FindOrigin() found, ns since the Unix epoch; the highest number if there is no sample.
   int64_t origin_ns() const { return origin_ns_; }
   // Instead of FindOrigin().
   void SetOrigin(int64_t origin_ns) { origin_ns_ = origin_ns; }

@@ -75,13 +75,13 @@ v1::CompareSubjectRequest RemoteSubject::Asks(v1::ComparedPart part,
 
 absl::Status RemoteSubject::FindOrigin(const std::vector<std::string>& metrics) {
   origin_ns_ = kNoOrigin;
+  if (metrics.empty()) return absl::OkStatus();  // Nothing is compared.
   v1::CompareSubjectRequest asked;
   *asked.mutable_compare() = request_;
   asked.mutable_compare()->mutable_metrics()->Assign(metrics.begin(), metrics.end());
-  if (metrics.empty()) return absl::OkStatus();  // Nothing is compared.
   asked.set_part(v1::COMPARED_PART_ORIGIN);
   asked.set_max_series(max_series_);
-  return call_(asked, [&](const v1::CompareSubjectResponse& piece) {
+  return Call(asked, [&](const v1::CompareSubjectResponse& piece) {
     if (piece.described().has_first_unix_ns()) origin_ns_ = piece.described().first_unix_ns();
     return absl::OkStatus();
   });

@@ -61,7 +61,7 @@ class RemoteSubject final : public SubjectSource {
   // Adds to described_.
   void Include(const v1::ComparedSubject& described);
 
-  v1::CompareRequest request_;  // Of this subject alone, for all metrics.
+  v1::CompareRequest request_;  // Asks for this subject alone, and for all metrics.
   const uint64_t max_series_;
   const SubjectCall call_;
   const QueryControl& control_;

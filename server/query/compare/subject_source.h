@@ -25,11 +25,11 @@ struct TimeGrid {
   BucketGrid buckets_of_it() const { return BucketGrid(extent, buckets); }
 };
 
-// What is known of a subject before anything is read.
+// A subject before any of its samples are read.
 struct SubjectFacts {
   std::vector<v1::Metric> metrics;  // By name, ascending.
   uint64_t series = 0;
-  // Of the latest of its attempts.
+  // The attributes of its latest attempt.
   std::map<std::string, std::string> attributes;
 
   // Null if the subject has no such metric.
