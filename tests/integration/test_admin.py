@@ -65,15 +65,24 @@ class SnapshotTest(AdminCase):
     def test_snapshots_under_load_hold_every_sample_acknowledged_before(self):
         self.start()
         feeder = Feeder(self.random, self.collector.address)
-        feeder.make(6000)
         progress = threading.Condition()
+        snapshots_made = threading.Event()
 
         def acknowledged(_durable):
             with progress:
                 progress.notify_all()
 
-        session = threading.Thread(target=feeder.session, args=(acknowledged,))
+        def feed():
+            # As long as it takes: a fixed number of batches is too few on a fast machine.
+            whole = True
+            while whole and not snapshots_made.is_set():
+                feeder.make(1000)
+                whole = feeder.session(acknowledged)
+
+        session = threading.Thread(target=feed)
         session.start()
+        self.addCleanup(session.join)
+        self.addCleanup(snapshots_made.set)
         before = {}
         for number in range(4):
             with progress:
@@ -84,10 +93,10 @@ class SnapshotTest(AdminCase):
             before[f"copy-{number}"] = feeder.durable
             made = self.admin_json("snapshot", f"copy-{number}")
             self.assertEqual(made["path"], os.path.join(self.snapshots, f"copy-{number}"))
-        loaded = session.is_alive()
+        self.assertTrue(session.is_alive(), "the agent sends until the last snapshot is made")
+        snapshots_made.set()
         session.join()
         self.assertIsNone(feeder.error, "a snapshot disturbs no stream")
-        print(f"acknowledged before each: {before}; agents still sending after the last: {loaded}")
         sent = feeder.expected(len(feeder.batches))
         self.assertEqual(stored(self.collector.address, feeder.JOB), sent)
 
