@@ -363,6 +363,8 @@ void Collector::Parts::StopGrpc() {
                     {{"streams", ingest_->open_streams()}});
   }
   if (forwarded_ != nullptr) forwarded_->Drain();
+  doors_->StopStatsd();
+  if (forwarded_writes_ != nullptr) forwarded_writes_->Drain();
   query_->Drain();
   marks_->Drain();
   asker_.Close();

@@ -19,6 +19,7 @@
 #include "server/admin/admin_service.h"
 #include "server/bridge/connect_bridge.h"
 #include "server/cluster/asking/forward_services.h"
+#include "server/cluster/asking/forward_writes.h"
 #include "server/cluster/cluster_service.h"
 #include "server/cluster/membership.h"
 #include "server/collector.h"
@@ -84,6 +85,7 @@ class Collector::Parts {
   absl::Status MakeInterop();
   // In front of the services that answer queries, if this collector is in a cluster.
   void MakeForwarding();
+  cluster::ForwardOptions ForwardOptions() const;
   void OnDisk(storage::DiskState state, const absl::Status& why);
   // As storage::SharedOptions::on_ended.
   void OnAcksEnded(const absl::Status& why) ABSL_LOCKS_EXCLUDED(owner_mutex_);
@@ -134,6 +136,7 @@ class Collector::Parts {
   std::unique_ptr<conditions::ConditionEngine> conditions_;
   std::unique_ptr<ingest::IngestService> ingest_;
   std::unique_ptr<interop::Doors> doors_;
+  std::unique_ptr<cluster::ForwardWrites> forwarded_writes_;  // Null: no cluster.
   std::unique_ptr<query::QueryService> query_;
   std::unique_ptr<TensorBoardService> tensorboard_;
   std::unique_ptr<promread::RemoteReadDoor> remote_read_;

@@ -129,6 +129,12 @@ absl::Status Collector::Parts::MakeInterop() {
   options.now = world_.now;
   options.monotonic = world_.monotonic;
   options.log = world_.log;
+  if (membership_->is_cluster()) {
+    cluster::ForwardOptions forward = ForwardOptions();
+    forward.writes = true;
+    forwarded_writes_ = std::make_unique<cluster::ForwardWrites>(std::move(forward));
+    options.elsewhere = forwarded_writes_.get();
+  }
   TACHO_ASSIGN_OR_RETURN(doors_,
                          interop::Doors::Open(config_.interop(), std::move(options), Guard()));
   reloader_.Add(doors_->intake());
@@ -137,11 +143,6 @@ absl::Status Collector::Parts::MakeInterop() {
 
 void Collector::Parts::MakeForwarding() {
   if (!membership_->is_cluster()) return;
-  cluster::ForwardOptions options;
-  options.membership = membership_.get();
-  options.access = security_->access();
-  options.registry = registry_.get();
-  options.now = world_.now;
   cluster::ForwardedServices::Here here;
   here.query = query_.get();
   here.compare_across = std::bind_front(&query::QueryService::CompareAcross, query_.get());
@@ -149,7 +150,16 @@ void Collector::Parts::MakeForwarding() {
   here.marks = marks_.get();
   here.agent_requests = requests_.get();
   here.tensorboard = tensorboard_.get();
-  forwarded_ = std::make_unique<cluster::ForwardedServices>(std::move(options), here);
+  forwarded_ = std::make_unique<cluster::ForwardedServices>(ForwardOptions(), here);
+}
+
+cluster::ForwardOptions Collector::Parts::ForwardOptions() const {
+  cluster::ForwardOptions options;
+  options.membership = membership_.get();
+  options.access = security_->access();
+  options.registry = registry_.get();
+  options.now = world_.now;
+  return options;
 }
 
 absl::Status Collector::Parts::StartGrpc() {

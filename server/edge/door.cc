@@ -13,15 +13,33 @@
 #include "grpcpp/support/server_interceptor.h"
 #include "proto/base/clock.h"
 #include "server/process/grpc_transport.h"
+#include "tacho/v1/member_writes.pb.h"
 
 namespace tacho::server::edge {
 namespace {
 
-// Whether its requests may be as large as the messages of agents. They are ByteBuffers
-// (interop/otlp_calls.h).
-bool HasLargeRequests(absl::string_view method) {
-  return absl::ConsumePrefix(&method, "/opentelemetry.proto.collector.") &&
-         (method == "metrics.v1.MetricsService/Export" || method == "logs.v1.LogsService/Export");
+// The bytes of a request as gRPC's server has it.
+using RequestBytes = size_t (*)(const void* request);
+
+template <typename Message>
+size_t MessageBytes(const void* request) {
+  return static_cast<const Message*>(request)->ByteSizeLong();
+}
+
+// For a method of which the requests may be as large as the messages of agents; else null.
+RequestBytes LargeRequestsOf(absl::string_view method) {
+  if (absl::ConsumePrefix(&method, "/tacho.v1.MemberWrites/")) {
+    if (method == "StoreSeries") return MessageBytes<v1::StoreSeriesRequest>;
+    if (method == "StoreEvents") return MessageBytes<v1::StoreEventsRequest>;
+    return method == "Push" ? MessageBytes<v1::PushRequest> : nullptr;
+  }
+  const bool large =
+      absl::ConsumePrefix(&method, "/opentelemetry.proto.collector.") &&
+      (method == "metrics.v1.MetricsService/Export" || method == "logs.v1.LogsService/Export");
+  if (!large) return nullptr;
+  // interop/otlp_calls.h
+  return
+      [](const void* request) { return static_cast<const grpc::ByteBuffer*>(request)->Length(); };
 }
 
 // Sees how a call ends. One that is refused for want of room is answered too: a client with many
@@ -30,21 +48,22 @@ bool HasLargeRequests(absl::string_view method) {
 class AnswerCounter final : public grpc::experimental::Interceptor {
  public:
   AnswerCounter(ConnectionTable* connections, std::shared_ptr<ConnectionUse> use,
-                const grpc::ServerContextBase* context, bool large)
+                const grpc::ServerContextBase* context, RequestBytes large)
       : connections_(connections), use_(std::move(use)), context_(context), large_(large) {}
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
     using grpc::experimental::InterceptionHookPoints;
-    if (large_ && methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_MESSAGE)) {
-      const auto* const request = static_cast<const grpc::ByteBuffer*>(methods->GetRecvMessage());
-      request_bytes_ = request == nullptr ? 0 : request->Length();
+    if (large_ != nullptr &&
+        methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_MESSAGE)) {
+      const void* const request = methods->GetRecvMessage();
+      request_bytes_ = request == nullptr ? 0 : large_(request);
     }
     if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS) &&
         !context_->IsCancelled()) {
       const grpc::StatusCode code = methods->GetSendStatus().error_code();
       if (code == grpc::StatusCode::OK || code == grpc::StatusCode::UNAVAILABLE) {
         connections_->CountAnswer(use_.get());
-        if (large_) CountRequest(code == grpc::StatusCode::OK);
+        if (large_ != nullptr) CountRequest(code == grpc::StatusCode::OK);
       }
     }
     methods->Proceed();
@@ -60,7 +79,7 @@ class AnswerCounter final : public grpc::experimental::Interceptor {
   ConnectionTable* const connections_;
   const std::shared_ptr<ConnectionUse> use_;
   const grpc::ServerContextBase* const context_;
-  const bool large_;
+  const RequestBytes large_;  // Null: they are not.
   size_t request_bytes_ = 0;
 };
 
@@ -73,8 +92,8 @@ class CallCounter final : public grpc::experimental::ServerInterceptorFactoryInt
       grpc::experimental::ServerRpcInfo* info) override {
     const std::string peer = info->server_context()->peer();
     const bool streams = absl::StartsWith(info->method(), "/tacho.v1.Ingest/");
-    const bool large = HasLargeRequests(info->method());
-    const bool writes = streams || large;
+    const RequestBytes large = LargeRequestsOf(info->method());
+    const bool writes = streams || large != nullptr;
     connections_->CountStart(
         peer, writes ? ConnectionTable::Caller::kWriter : ConnectionTable::Caller::kReader,
         MonotonicNow());

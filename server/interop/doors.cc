@@ -16,6 +16,7 @@ absl::StatusOr<std::unique_ptr<Doors>> Doors::Open(const config::v1::Interop& co
   const std::function<absl::Time()> now = options.now;
   const auto monotonic = options.monotonic;
   const log::Log log = options.log;
+  const bool has_others = options.elsewhere != nullptr;
   TACHO_ASSIGN_OR_RETURN(doors->intake_, Intake::Create(config, std::move(options)));
   if (config.remote_write()) {
     doors->remote_write_ = std::make_unique<RemoteWriteDoor>(
@@ -57,17 +58,26 @@ absl::StatusOr<std::unique_ptr<Doors>> Doors::Open(const config::v1::Interop& co
     statsd.log = log;
     TACHO_ASSIGN_OR_RETURN(doors->statsd_, StatsdDoor::Open(std::move(statsd)));
   }
+  if (has_others) {
+    doors->member_writes_ = std::make_unique<MemberWrites>(
+        MemberWritesOptions{doors->intake(), doors->push_.get(), guard});
+  }
   return doors;
+}
+
+void Doors::StopStatsd() {
+  if (statsd_ != nullptr) statsd_->Stop();
 }
 
 void Doors::Stop() {
   if (push_ != nullptr) push_->Stop();
-  if (statsd_ != nullptr) statsd_->Stop();
+  StopStatsd();
 }
 
 void Doors::Register(grpc::ServerBuilder* builder) {
   if (otlp_ != nullptr) builder->RegisterService(otlp_->calls());
   if (otlp_logs_ != nullptr) builder->RegisterService(otlp_logs_->calls());
+  if (member_writes_ != nullptr) builder->RegisterService(member_writes_.get());
 }
 
 std::vector<absl::string_view> Doors::MethodsThatUnpack() {

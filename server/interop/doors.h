@@ -11,6 +11,7 @@
 #include "server/http/http_router.h"
 #include "server/interop/influx_door.h"
 #include "server/interop/intake.h"
+#include "server/interop/member_writes.h"
 #include "server/interop/otlp_door.h"
 #include "server/interop/otlp_logs_door.h"
 #include "server/interop/push_door.h"
@@ -33,6 +34,9 @@ class Doors {
   // The methods over gRPC whose messages may be gzip.
   static std::vector<absl::string_view> MethodsThatUnpack();
   void AddRoutes(std::vector<http::Route>* routes);
+  // Stores what StatsD has added up. Call it before Elsewhere refuses and before the store
+  // closes. May be called again.
+  void StopStatsd();
   // Call it after the servers have stopped and before the store closes. May be called again.
   void Stop();
 
@@ -47,6 +51,7 @@ class Doors {
   std::unique_ptr<OtlpLogsDoor> otlp_logs_;
   std::unique_ptr<PushDoor> push_;
   std::unique_ptr<StatsdDoor> statsd_;
+  std::unique_ptr<MemberWrites> member_writes_;  // Null: there are no other members.
 };
 
 }  // namespace tacho::server::interop

@@ -155,18 +155,18 @@ void InfluxDoor::Handle(Version version, const http::HttpRequest& request,
   const auto read = ReadInfluxLines(*text, *unit_ns, absl::ToUnixNanos(options_.now()));
   if (!read.ok()) return refuse(read.status());
   strings_.Increment(static_cast<double>(read->strings));
-  options_.intake->Write(
-      read->write, SenderName("influx", caller->rights(), request.credentials.peer),
-      caller->rights_ptr(),
-      [this, answer, responder, rejected = read->rejected,
-       problem = read->problem](const WriteOutcome& outcome) {
-        samples_.Increment(static_cast<double>(outcome.stored));
-        if (!outcome.status.ok()) {
-          return answer(outcome.status.message(), http::ErrorResponse(outcome.status));
-        }
-        if (rejected + outcome.refused == 0) return responder->Answer({.status = 204});
-        answer(Dropped(rejected, problem, outcome), {.status = 400});
-      });
+  options_.intake->Write(read->write, {"influx", request.credentials, caller->rights_ptr()},
+                         [this, answer, responder, rejected = read->rejected,
+                          problem = read->problem](const WriteOutcome& outcome) {
+                           samples_.Increment(static_cast<double>(outcome.stored));
+                           if (!outcome.status.ok()) {
+                             return answer(outcome.status.message(),
+                                           http::ErrorResponse(outcome.status));
+                           }
+                           if (rejected + outcome.refused == 0)
+                             return responder->Answer({.status = 204});
+                           answer(Dropped(rejected, problem, outcome), {.status = 400});
+                         });
 }
 
 }  // namespace tacho::server::interop

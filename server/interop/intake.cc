@@ -20,12 +20,6 @@ constexpr absl::Duration kBucketPatience = absl::Seconds(10);
 
 }  // namespace
 
-std::string SenderName(absl::string_view protocol, const security::Rights& rights,
-                       absl::string_view peer) {
-  if (!rights.owner().empty()) return absl::StrCat(protocol, ":", rights.owner());
-  return absl::StrCat(protocol, ":", peer);
-}
-
 absl::StatusOr<std::unique_ptr<Intake>> Intake::Create(const config::v1::Interop& config,
                                                        IntakeOptions options) {
   TACHO_ASSIGN_OR_RETURN(auto mapping, LabelMapping::Create(config));
@@ -80,11 +74,19 @@ absl::Status Intake::CheckOpen() const {
   return absl::OkStatus();
 }
 
-void Intake::Write(const ForeignWrite& write, const std::string& sender,
-                   const security::RightsPtr& rights, Done done) {
+std::optional<uint32_t> Intake::PassesTo(const storage::Labels& labels,
+                                         const Sender& sender) const {
+  const cluster::Membership* const membership = options_.admission->membership();
+  if (membership == nullptr || !CanPass(sender)) return std::nullopt;
+  const auto mapped = mapping()->Map(labels);
+  if (!mapped.ok() || mapped->dropped || membership->Keeps(mapped->source.job)) return std::nullopt;
+  return membership->ShardOf(mapped->source.job);
+}
+
+void Intake::Write(const ForeignWrite& write, const Sender& sender, Done done) {
   told_.Learn(write.metrics);
-  Request request(this, write, rights);
-  if (auto status = request.Prepare(sender); !status.ok()) {
+  Request request(this, write, sender);
+  if (auto status = request.Prepare(); !status.ok()) {
     return done({.status = std::move(status)});
   }
   remembered_.Set(static_cast<double>(sheets_.size()));

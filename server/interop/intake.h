@@ -6,18 +6,19 @@
 //                -> rows of sheets (Admission::Window) -> Store::AppendRows -> WriteOutcome
 //   ForeignEvents -> LabelMapping -> Admission::AdmitEvent -> EventsInFlight -> Store::AppendEvent
 //                 -> WriteOutcome
+//
+// In a cluster both go another way for jobs of other members: Elsewhere, and there the same way.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
+#include <optional>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -29,24 +30,21 @@
 #include "server/ingest/ingest_metrics.h"
 #include "server/ingest/refusal_report.h"
 #include "server/interop/events_in_flight.h"
-#include "server/interop/foreign_events.h"
+#include "server/interop/formats/foreign_events.h"
 #include "server/interop/formats/foreign_write.h"
 #include "server/interop/formats/label_mapping.h"
 #include "server/interop/formats/told_metrics.h"
+#include "server/interop/passing/elsewhere.h"
+#include "server/interop/passing/sender.h"
+#include "server/interop/passing/write_outcome.h"
 #include "server/interop/series_sheets.h"
-#include "server/interop/write_outcome.h"
 #include "server/limits/series_limiting.h"
 #include "server/process/clock_watch.h"
 #include "server/process/reloadable.h"
-#include "server/security/rights.h"
 #include "storage/store.h"
 #include "tacho/config/v1/collector.pb.h"
 
 namespace tacho::server::interop {
-
-// A sender as quotas know it: by who it is, or else by `peer`, its address without a port.
-std::string SenderName(absl::string_view protocol, const security::Rights& rights,
-                       absl::string_view peer);
 
 // Nothing is owned; everything must outlive the intake.
 struct IntakeOptions {
@@ -56,6 +54,7 @@ struct IntakeOptions {
   limits::SeriesLimiting* limiting = nullptr;
   edge::Quotas* quotas = nullptr;
   const process::ClockWatch* clock_watch = nullptr;  // Null: the clock is right.
+  Elsewhere* elsewhere = nullptr;                    // Null: nothing is passed on.
   prometheus::Registry* registry = nullptr;
   std::function<absl::Time()> now = absl::Now;
   std::function<absl::Time()> monotonic = MonotonicNow;
@@ -75,15 +74,18 @@ class Intake final : public process::Reloadable {
   //   UNAVAILABLE  the collector drains, its memory is short, or the bucket, for which
   //                acknowledgements wait, does not answer.
   absl::Status CheckOpen() const;
-  // Stores a request of `sender`, for which `rights` are asked. `done` is called once: perhaps
-  // before this returns, perhaps on the thread of the store's committer, so it must return soon.
-  // `write` is not used after this has returned.
-  void Write(const ForeignWrite& write, const std::string& sender,
-             const security::RightsPtr& rights, Done done);
+  // Stores a request, and passes on what other members of the cluster keep. `done` is called once:
+  // perhaps before this returns, perhaps on the thread of the store's committer or one of gRPC, so
+  // it must return soon. `write` is not used after this has returned.
+  void Write(const ForeignWrite& write, const Sender& sender, Done done);
   // The same for events. One that equals a stored event in everything, its time included, is a
   // repeat, and counts as stored.
-  void WriteEvents(const ForeignEvents& write, const std::string& sender,
-                   const security::RightsPtr& rights, Done done);
+  void WriteEvents(const ForeignEvents& write, const Sender& sender, Done done);
+
+  // The other member of the cluster that keeps what has these labels; nullopt: it is this
+  // collector's, or cannot be passed on.
+  std::optional<uint32_t> PassesTo(const storage::Labels& labels, const Sender& sender) const;
+  Elsewhere* elsewhere() const { return options_.elsewhere; }
 
   absl::StatusOr<std::function<void()>> Prepare(const config::v1::Collector& config) override;
 
@@ -93,6 +95,10 @@ class Intake final : public process::Reloadable {
 
   Intake(IntakeOptions options, std::shared_ptr<const LabelMapping> mapping, uint64_t max_series);
   std::shared_ptr<const LabelMapping> mapping() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether what another member keeps can be passed on.
+  bool CanPass(const Sender& sender) const {
+    return options_.elsewhere != nullptr && options_.elsewhere->CanPass(sender);
+  }
   // Whether the sender and the job may send now; `job` may be null.
   absl::Status CheckRates(edge::TokenBucket* sender, edge::TokenBucket* job) const;
   // Asked before anything is refused for its time.

@@ -2,6 +2,8 @@
 // for rights; then times and room for jobs; only then are events handed to the store, so that a
 // request that is refused as a whole leaves no event behind.
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -14,7 +16,8 @@
 #include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
 #include "server/interop/intake.h"
-#include "server/interop/settling.h"
+#include "server/interop/passing/passed_events.h"
+#include "server/interop/passing/settling.h"
 
 namespace tacho::server::interop {
 namespace {
@@ -32,15 +35,21 @@ uint64_t ChargeOf(const v1::Event& event) { return 1 + event.ByteSizeLong() / si
 
 class Intake::EventsRequest {
  public:
-  EventsRequest(Intake* intake, const ForeignEvents& write, const security::RightsPtr& rights)
-      : intake_(*intake), options_(intake->options_), write_(write), rights_(*rights) {}
+  EventsRequest(Intake* intake, const ForeignEvents& write, const Sender& sender)
+      : intake_(*intake),
+        options_(intake->options_),
+        write_(write),
+        sender_(sender),
+        can_pass_(intake->CanPass(sender)) {}
 
   // Everything that can refuse the request as a whole.
-  absl::Status Prepare(const std::string& sender) {
-    bucket_ = options_.quotas->BucketOfAgent(sender);
+  absl::Status Prepare() {
+    bucket_ = options_.quotas->BucketOfAgent(sender_.Name());
     TACHO_RETURN_IF_ERROR(intake_.CheckRates(bucket_.get(), nullptr));
     const auto mapping = intake_.mapping();
-    for (const ForeignEvent& event : write_.events) TACHO_RETURN_IF_ERROR(Admit(*mapping, event));
+    for (uint32_t i = 0; i < write_.events.size(); ++i) {
+      TACHO_RETURN_IF_ERROR(Admit(*mapping, i));
+    }
     if (elsewhere_ > 0) {
       options_.metrics->Misdirected(elsewhere_);
       if (events_.empty() && outcome_.refused == elsewhere_) {
@@ -53,7 +62,7 @@ class Intake::EventsRequest {
                                           " jobs: send fewer jobs a request"));
     }
     for (const std::string& job : jobs_) {
-      TACHO_RETURN_IF_ERROR(options_.admission->CheckRights(rights_.CheckJob(job, "job")));
+      TACHO_RETURN_IF_ERROR(CheckJob(job));
       TACHO_RETURN_IF_ERROR(
           intake_.CheckRates(bucket_.get(), options_.quotas->BucketOfJob(job).get()));
     }
@@ -71,7 +80,7 @@ class Intake::EventsRequest {
     return absl::OkStatus();
   }
 
-  // Hands the events to the store.
+  // Hands the events to the store, and passes on what other members keep.
   void Send(Done done);
 
  private:
@@ -82,13 +91,13 @@ class Intake::EventsRequest {
   // By identity: events of one job and time that this request brings to the store.
   using First = absl::flat_hash_map<std::string, const Admitted*>;
 
-  absl::Status Admit(const LabelMapping& mapping, const ForeignEvent& foreign);
-  // Whether another collector of the cluster keeps its job.
-  absl::Status CheckKeeps(const absl::StatusOr<storage::Event>& admitted) const {
-    const cluster::Membership* const membership = options_.admission->membership();
-    if (membership == nullptr || !admitted.ok()) return absl::OkStatus();
-    return membership->CheckKeeps(admitted->source.job);
+  // `index` is the event's in write_.
+  absl::Status Admit(const LabelMapping& mapping, uint32_t index);
+  absl::Status CheckJob(const std::string& job) const {
+    return options_.admission->CheckRights(sender_.rights->CheckJob(job, "job"));
   }
+  // Whether another member of the cluster keeps its job: then the event is passed on or refused.
+  absl::StatusOr<bool> GoesElsewhere(const storage::Event& event, uint32_t index);
   // Each returns whether the event is refused.
   bool RefuseTime(const storage::Event& event, bool future);
   bool RefuseJob(const storage::Event& event);
@@ -98,16 +107,18 @@ class Intake::EventsRequest {
   Intake& intake_;
   const IntakeOptions& options_;
   const ForeignEvents& write_;
-  const security::Rights& rights_;
+  const Sender& sender_;
+  const bool can_pass_;
   std::shared_ptr<edge::TokenBucket> bucket_;
   std::vector<Admitted> events_;
   std::set<std::string> jobs_;
-  uint64_t elsewhere_ = 0;  // Events of jobs that other collectors keep.
+  std::map<uint32_t, std::vector<uint32_t>> passed_;  // By shard: events that are passed on.
+  uint64_t elsewhere_ = 0;  // Events that other members keep, and that are not passed on.
   WriteOutcome outcome_;
 };
 
-absl::Status Intake::EventsRequest::Admit(const LabelMapping& mapping,
-                                          const ForeignEvent& foreign) {
+absl::Status Intake::EventsRequest::Admit(const LabelMapping& mapping, uint32_t index) {
+  const ForeignEvent& foreign = write_.events[index];
   storage::Labels labels = write_.sources[foreign.source];
   labels.emplace_back(std::string(kNameLabel), foreign.name);
   const auto mapped = mapping.Map(std::move(labels));
@@ -121,12 +132,9 @@ absl::Status Intake::EventsRequest::Admit(const LabelMapping& mapping,
     event.mutable_source()->set_attempt(mapped->source.attempt);
     if (mapped->source.task.has_value()) event.mutable_source()->set_task(*mapped->source.task);
     auto admitted = options_.admission->AdmitEvent(event);
-    if (const absl::Status keeps = CheckKeeps(admitted); !keeps.ok()) {
-      ++elsewhere_;
-      Refused(keeps.message());
-      return absl::OkStatus();
-    }
     if (admitted.ok()) {
+      TACHO_ASSIGN_OR_RETURN(const bool elsewhere, GoesElsewhere(*admitted, index));
+      if (elsewhere) return absl::OkStatus();
       jobs_.insert(admitted->source.job);
       events_.push_back({*std::move(admitted), ChargeOf(event)});
       return absl::OkStatus();
@@ -139,6 +147,21 @@ absl::Status Intake::EventsRequest::Admit(const LabelMapping& mapping,
                           [why] { return std::string(why); });
   Refused(absl::StrCat("an event ", foreign.event.kind(), " breaks a rule: ", why));
   return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Intake::EventsRequest::GoesElsewhere(const storage::Event& event,
+                                                          uint32_t index) {
+  const cluster::Membership* const membership = options_.admission->membership();
+  const std::string& job = event.source.job;
+  if (membership == nullptr || membership->Keeps(job)) return false;
+  if (can_pass_) {
+    TACHO_RETURN_IF_ERROR(CheckJob(job));
+    passed_[membership->ShardOf(job)].push_back(index);
+  } else {
+    ++elsewhere_;
+    Refused(membership->CheckKeeps(job).message());
+  }
+  return true;
 }
 
 bool Intake::EventsRequest::RefuseTime(const storage::Event& event, bool future) {
@@ -164,8 +187,19 @@ void Intake::EventsRequest::Refused(absl::string_view why) {
 
 void Intake::EventsRequest::Send(Done done) {
   outcome_.stored = events_.size();
-  const auto settling =
-      std::make_shared<Settling>(std::move(outcome_), events_.size() + 1, std::move(done));
+  std::vector<std::pair<uint32_t, v1::StoreEventsRequest>> passed;
+  for (const auto& [shard, events] : passed_) {
+    for (auto& message : PassedEvents(write_, events)) {
+      passed.emplace_back(shard, std::move(message));
+    }
+  }
+  const auto settling = std::make_shared<Settling>(
+      std::move(outcome_), events_.size() + passed.size() + 1, std::move(done));
+  for (auto& [shard, message] : passed) {
+    options_.elsewhere->StoreEvents(
+        shard, sender_, std::move(message),
+        [settling](const WriteOutcome& outcome) { settling->Add(outcome); });
+  }
   const auto moment = [](const Admitted& one) {
     return std::tie(one.event.source.job, one.event.time_ns);
   };
@@ -215,10 +249,9 @@ void Intake::EventsRequest::Append(const First& first) {
   }
 }
 
-void Intake::WriteEvents(const ForeignEvents& write, const std::string& sender,
-                         const security::RightsPtr& rights, Done done) {
-  EventsRequest request(this, write, rights);
-  if (auto status = request.Prepare(sender); !status.ok()) {
+void Intake::WriteEvents(const ForeignEvents& write, const Sender& sender, Done done) {
+  EventsRequest request(this, write, sender);
+  if (auto status = request.Prepare(); !status.ok()) {
     return done({.status = std::move(status)});
   }
   request.Send(std::move(done));

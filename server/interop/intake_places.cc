@@ -30,10 +30,10 @@ void Intake::Request::FindPlaces() {
   }
 }
 
-absl::Status Intake::Request::MakeSheets(const std::string& sender) {
+absl::Status Intake::Request::MakeSheets() {
   const edge::Rate rate{options_.limiting->definitions_per_second(),
                         options_.limiting->definitions_burst_ns()};
-  const auto bucket = options_.quotas->DefinitionsOfAgent(sender, rate);
+  const auto bucket = options_.quotas->DefinitionsOfAgent(sender_.Name(), rate);
   const int64_t now_ns = absl::ToUnixNanos(options_.monotonic());
   if (bucket->Take(0, rate, now_ns) > 0) {
     return errors::ErrorOf(errors::Failure::kOverloaded,
@@ -54,8 +54,9 @@ absl::Status Intake::Request::MakeSheets(const std::string& sender) {
       intake_.sheets_.Put(series.key, places_[i], generation_);
       continue;
     }
-    if (IsElsewhere(mapped->source.job)) {
+    if (const auto shard = ShardElsewhere(mapped->source.job); shard.has_value()) {
       places_[i].kind = Place::Kind::kElsewhere;
+      places_[i].column = *shard;
       intake_.sheets_.Put(series.key, places_[i], generation_);
       continue;
     }
@@ -66,7 +67,7 @@ absl::Status Intake::Request::MakeSheets(const std::string& sender) {
   }
   for (const auto& [key, series] : sources) {
     TACHO_RETURN_IF_ERROR(
-        options_.admission->CheckRights(rights_->CheckJob(std::get<0>(key), "job")));
+        options_.admission->CheckRights(sender_.rights->CheckJob(std::get<0>(key), "job")));
   }
   bucket->Take(unknown_.size(), rate, now_ns);
   const ingest::IngestLimits& limits = options_.admission->limits();
@@ -85,9 +86,10 @@ void Intake::Request::MarkInvalid(size_t index, const absl::Status& why) {
   places_[index].kind = Place::Kind::kInvalid;  // Not remembered: the next request hears it again.
 }
 
-bool Intake::Request::IsElsewhere(const std::string& job) const {
+std::optional<uint32_t> Intake::Request::ShardElsewhere(const std::string& job) const {
   const cluster::Membership* const membership = options_.admission->membership();
-  return membership != nullptr && !membership->Keeps(job);
+  if (membership == nullptr || membership->Keeps(job)) return std::nullopt;
+  return membership->ShardOf(job);
 }
 
 void Intake::Request::RefuseElsewhere(const ForeignSeries& series) {

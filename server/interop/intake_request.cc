@@ -10,7 +10,8 @@
 #include "proto/base/stale_marker.h"
 #include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
-#include "server/interop/settling.h"
+#include "server/interop/passing/passed_series.h"
+#include "server/interop/passing/settling.h"
 
 namespace tacho::server::interop {
 namespace {
@@ -29,7 +30,11 @@ absl::Status Intake::Request::MakeRows() {
   for (size_t i = 0; i < places_.size(); ++i) {
     const Place& place = places_[i];
     if (place.kind == Place::Kind::kElsewhere) {
-      RefuseElsewhere(write_.series[i]);
+      if (can_pass_) {
+        passed_[place.column].push_back(static_cast<uint32_t>(i));
+      } else {
+        RefuseElsewhere(write_.series[i]);
+      }
       continue;
     }
     has_own = has_own || place.kind != Place::Kind::kDropped;
@@ -39,8 +44,8 @@ absl::Status Intake::Request::MakeRows() {
     if (place.kind != Place::Kind::kStored) continue;
     if (place.sheet.get() != checked) {
       checked = place.sheet.get();
-      TACHO_RETURN_IF_ERROR(
-          options_.admission->CheckRights(rights_->CheckJob(checked->layout.job_name, "job")));
+      TACHO_RETURN_IF_ERROR(options_.admission->CheckRights(
+          sender_.rights->CheckJob(checked->layout.job_name, "job")));
       TACHO_RETURN_IF_ERROR(intake_.CheckRates(bucket_.get(), checked->layout.job_bucket.get()));
       checked->used_s.store(now_s, std::memory_order_relaxed);
     }
@@ -196,6 +201,24 @@ void Intake::Request::AddEnds(const Rows& rows, const storage::LayoutPtr& layout
   }
 }
 
+std::vector<Intake::Request::Passed> Intake::Request::MakePassed() const {
+  std::vector<Passed> passed;
+  auto shards = passed_;
+  if (can_pass_ && TellsMetrics(write_)) {
+    // Series of these metrics may come later, in requests that say nothing of them.
+    const cluster::Membership& membership = *options_.admission->membership();
+    for (uint32_t shard = 0; shard < membership.shards(); ++shard) {
+      if (shard != membership.own()) shards[shard];
+    }
+  }
+  for (const auto& [shard, series] : shards) {
+    for (auto& message : PassedSeries(write_, series)) {
+      passed.emplace_back(shard, std::move(message));
+    }
+  }
+  return passed;
+}
+
 void Intake::Request::Send(Done done) {
   std::vector<storage::LayoutPtr> layouts;
   if (auto status = FindLayouts(&layouts); !status.ok()) {
@@ -211,8 +234,17 @@ void Intake::Request::Send(Done done) {
       done(std::move(outcome));
     };
   }
-  const auto settling =
-      std::make_shared<Settling>(std::move(outcome_), rows_.size() + 1, std::move(done));
+  std::vector<Passed> passed = MakePassed();
+  const auto settling = std::make_shared<Settling>(
+      std::move(outcome_), rows_.size() + passed.size() + 1, std::move(done));
+  for (auto& [shard, message] : passed) {
+    options_.elsewhere->StoreSeries(
+        shard, sender_, std::move(message),
+        // A member that only learns of metrics need not be there.
+        [settling, needed = passed_.contains(shard)](const WriteOutcome& outcome) {
+          settling->Add(needed ? outcome : WriteOutcome());
+        });
+  }
   const auto settle = [settling](const absl::Status& status) { settling->Settle(status); };
   constexpr ingest::TimeWindow kAll{INT64_MIN, INT64_MAX};
   for (size_t i = 0; i < rows_.size(); ++i) {

@@ -24,21 +24,25 @@ namespace tacho::server::interop {
 // One thread.
 class Intake::Request {
  public:
-  Request(Intake* intake, const ForeignWrite& write, security::RightsPtr rights)
-      : intake_(*intake), options_(intake->options_), write_(write), rights_(std::move(rights)) {}
+  Request(Intake* intake, const ForeignWrite& write, const Sender& sender)
+      : intake_(*intake),
+        options_(intake->options_),
+        write_(write),
+        sender_(sender),
+        can_pass_(intake->CanPass(sender)) {}
 
   // Everything that can refuse the request as a whole.
-  absl::Status Prepare(const std::string& sender) {
-    bucket_ = options_.quotas->BucketOfAgent(sender);
+  absl::Status Prepare() {
+    bucket_ = options_.quotas->BucketOfAgent(sender_.Name());
     TACHO_RETURN_IF_ERROR(intake_.CheckRates(bucket_.get(), nullptr));
     generation_ = intake_.sheets_.generation();
     FindPlaces();
-    if (!unknown_.empty()) TACHO_RETURN_IF_ERROR(MakeSheets(sender));
+    if (!unknown_.empty()) TACHO_RETURN_IF_ERROR(MakeSheets());
     for (const auto& [index, first] : repeated_) places_[index] = places_[first];
     TACHO_RETURN_IF_ERROR(MakeRows());
     return refused_for_time_ ? intake_.CheckClock() : absl::OkStatus();
   }
-  // Hands the rows to the store.
+  // Hands the rows to the store, and passes on what other members keep.
   void Send(Done done);
 
  private:
@@ -68,12 +72,16 @@ class Intake::Request {
   };
 
   void FindPlaces();
-  absl::Status MakeSheets(const std::string& sender);
+  absl::Status MakeSheets();
   absl::Status MakeSheet(const std::vector<NewSeries>& series, size_t begin, size_t end);
   void MarkInvalid(size_t index, const absl::Status& why);
-  bool IsElsewhere(const std::string& job) const;
-  // Counts a series whose job another collector keeps.
+  // The shard of a job that another member keeps.
+  std::optional<uint32_t> ShardElsewhere(const std::string& job) const;
+  // Counts a series whose job another member keeps.
   void RefuseElsewhere(const ForeignSeries& series);
+  // A message to a shard.
+  using Passed = std::pair<uint32_t, v1::StoreSeriesRequest>;
+  std::vector<Passed> MakePassed() const;
   absl::Status MakeRows();
   void AddSeries(const ForeignSeries& series, const Place& place, const ingest::TimeWindow& window);
   size_t RowAt(int64_t time_ns, Rows* rows);
@@ -89,7 +97,8 @@ class Intake::Request {
   Intake& intake_;
   const IntakeOptions& options_;
   const ForeignWrite& write_;
-  const security::RightsPtr rights_;
+  const Sender& sender_;
+  const bool can_pass_;
   std::shared_ptr<edge::TokenBucket> bucket_;
   uint64_t generation_ = 0;    // Of the places.
   std::vector<Place> places_;  // One for each series.
@@ -101,8 +110,9 @@ class Intake::Request {
   uint64_t row_bytes_ = 0;     // Of all rows.
   RefusedBy refused_;
   bool refused_for_time_ = false;
-  std::string invalid_;            // Why the first series that is no series is none.
-  uint64_t elsewhere_ = 0;         // Samples of jobs that other collectors keep.
+  std::string invalid_;  // Why the first series that is no series is none.
+  std::map<uint32_t, std::vector<uint32_t>> passed_;  // By shard: series that are passed on.
+  uint64_t elsewhere_ = 0;         // Samples that other members keep, and that are not passed on.
   std::string elsewhere_example_;  // A job of them, and who keeps it.
   WriteOutcome outcome_;
 };

@@ -56,7 +56,7 @@ void OtlpDoor::Store(absl::string_view request, const OtlpCaller& caller, OtlpDo
   OtlpMetrics read = *std::move(read_or);
   exemplars_.Increment(static_cast<double>(read.write.exemplars));
   options_.intake->Write(
-      read.write, caller.sender, caller.rights,
+      read.write, caller.sender,
       [this, rejected = read.rejected, problem = read.problem, noted = std::move(read.noted),
        done = std::move(done)](const WriteOutcome& outcome) {
         if (!outcome.status.ok()) noted.TakeBack(&memory_);

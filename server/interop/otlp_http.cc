@@ -89,9 +89,9 @@ absl::StatusOr<OtlpCaller> AdmitOtlpCall(const http::HttpGuard& guard, const Int
   TACHO_ASSIGN_OR_RETURN(const auto caller,
                          security::AdmitCall(guard.access, context, security::Role::kWrite));
   TACHO_RETURN_IF_ERROR(intake.CheckOpen());
-  const std::string peer = context.peer();  // "ipv4:10.0.0.7:4711".
-  return OtlpCaller{.sender = SenderName("otlp", caller.rights(), peer.substr(0, peer.rfind(':'))),
-                    .rights = caller.rights_ptr()};
+  security::Credentials shown = security::CredentialsOf(context);
+  shown.peer.resize(std::min(shown.peer.size(), shown.peer.rfind(':')));  // "ipv4:10.0.0.7:4711".
+  return OtlpCaller{.sender = {"otlp", std::move(shown), caller.rights_ptr()}};
 }
 
 std::optional<OtlpCaller> ReadOtlpRequest(const http::HttpGuard& guard, const Intake& intake,
@@ -126,9 +126,7 @@ std::optional<OtlpCaller> ReadOtlpRequest(const http::HttpGuard& guard, const In
     responder->Answer(OtlpAnswer(status, kind, json));
     return std::nullopt;
   }
-  return OtlpCaller{.sender = SenderName("otlp", caller->rights(), request.credentials.peer),
-                    .rights = caller->rights_ptr(),
-                    .json = json};
+  return OtlpCaller{.sender = {"otlp", request.credentials, caller->rights_ptr()}, .json = json};
 }
 
 absl::Status ParseOtlp(absl::string_view bytes, google::protobuf::Message* message) {

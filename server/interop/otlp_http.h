@@ -24,8 +24,7 @@ namespace tacho::server::interop {
 
 // A request that may be worked on.
 struct OtlpCaller {
-  std::string sender;
-  security::RightsPtr rights;
+  Sender sender;
   bool json = false;  // Its form over HTTP, and so the answer's.
 };
 

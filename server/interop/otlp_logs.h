@@ -21,7 +21,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "interop/otlp_logs_service.pb.h"
-#include "server/interop/foreign_events.h"
+#include "server/interop/formats/foreign_events.h"
 
 namespace tacho::server::interop {
 

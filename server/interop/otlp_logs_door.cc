@@ -61,7 +61,7 @@ void OtlpLogsDoor::Store(absl::string_view bytes, const OtlpCaller& caller, Otlp
   if (!read_or.ok()) return done(read_or.status(), Response());
   const OtlpLogs read = *std::move(read_or);
   options_.intake->WriteEvents(
-      read.events, caller.sender, caller.rights,
+      read.events, caller.sender,
       [this, rejected = read.rejected, problem = read.problem,
        done = std::move(done)](const WriteOutcome& outcome) {
         Response response;

@@ -3,6 +3,7 @@
 #include "server/interop/push_door.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -12,6 +13,7 @@
 #include "proto/base/status_macros.h"
 #include "proto/exposition/exposition.h"
 #include "server/errors/error_table.h"
+#include "server/interop/formats/label_mapping.h"
 #include "server/interop/formats/packed_body.h"
 #include "server/metrics/metric_families.h"
 
@@ -52,6 +54,24 @@ http::HttpResponse PushRefusal(const absl::Status& status) {
     return http::ErrorResponse(status);
   }
   return {.status = 415, .body = absl::StrCat(status.message(), "\n")};
+}
+
+v1::PushRequest PassedPush(const PushedRequest& push) {
+  v1::PushRequest passed;
+  passed.set_method(std::string(push.method));
+  passed.set_path(std::string(push.path));
+  passed.set_content_type(std::string(push.content_type));
+  passed.set_content_encoding(std::string(push.content_encoding));
+  passed.set_body(std::string(push.body));
+  return passed;
+}
+
+http::HttpResponse AnswerOf(const v1::PushResponse& told) {
+  http::HttpResponse response = {.status = static_cast<int>(told.status()), .body = told.body()};
+  if (told.retry_after_seconds() > 0) {
+    response.headers.emplace_back("Retry-After", absl::StrCat(told.retry_after_seconds()));
+  }
+  return response;
 }
 
 http::HttpResponse PushAnswer(PushChange change, const WriteOutcome& outcome) {
@@ -95,11 +115,11 @@ std::vector<http::Route> PushDoor::Routes() {
   return routes;
 }
 
-absl::StatusOr<PushedLines> PushDoor::ReadLines(const http::HttpRequest& request,
+absl::StatusOr<PushedLines> PushDoor::ReadLines(const PushedRequest& request,
                                                 const storage::Labels& group,
                                                 int64_t time_ns) const {
-  TACHO_ASSIGN_OR_RETURN(const PushForm form, PushFormOf(request.Header("content-type")));
-  const absl::string_view encoding = request.Header("content-encoding");
+  TACHO_ASSIGN_OR_RETURN(const PushForm form, PushFormOf(request.content_type));
+  const absl::string_view encoding = request.content_encoding;
   if (encoding.empty() || absl::EqualsIgnoreCase(encoding, "identity")) {
     return ReadPushedLines(request.body, form, group, time_ns);
   }
@@ -120,6 +140,33 @@ void PushDoor::Handle(const http::HttpRequest& request, const http::ResponderPtr
         errors::ErrorOf(errors::Failure::kForbidden, "pages of other sites may not push"));
   }
   if (const auto open = options_.intake->CheckOpen(); !open.ok()) return refuse(open);
+  const PushedRequest push = {.method = request.method,
+                              .path = request.path,
+                              .content_type = request.Header("content-type"),
+                              .content_encoding = request.Header("content-encoding"),
+                              .body = request.body};
+  const Sender sender = {"push", request.credentials, caller->rights_ptr()};
+  const auto answer = [responder](http::HttpResponse response) {
+    responder->Answer(std::move(response));
+  };
+  const auto shard = ShardElsewhere(push, sender);
+  if (!shard.has_value()) return Store(push, sender, answer);
+  options_.intake->elsewhere()->Push(
+      *shard, sender, PassedPush(push), [answer](const absl::StatusOr<v1::PushResponse>& told) {
+        answer(told.ok() ? AnswerOf(*told) : http::ErrorResponse(told.status()));
+      });
+}
+
+std::optional<uint32_t> PushDoor::ShardElsewhere(const PushedRequest& request,
+                                                 const Sender& sender) const {
+  auto labels = ReadPushPath(request.path);
+  if (!labels.ok()) return std::nullopt;
+  labels->emplace_back(std::string(kNameLabel), std::string(kPushTime));
+  return options_.intake->PassesTo(*labels, sender);
+}
+
+void PushDoor::Store(const PushedRequest& request, const Sender& sender, Answer answer) {
+  const auto refuse = [&answer](const absl::Status& status) { answer(PushRefusal(status)); };
   const auto group = ReadPushPath(request.path);
   if (!group.ok()) return refuse(group.status());
   const PushChange change = ChangeOf(request.method);
@@ -139,14 +186,14 @@ void PushDoor::Handle(const http::HttpRequest& request, const http::ResponderPtr
   if (auto added = AddEnds(plan->ended, plan->time_ns - 1, &lines->write); !added.ok()) {
     return refuse(added);
   }
-  options_.intake->Write(
-      lines->write, SenderName("push", caller->rights(), request.credentials.peer),
-      caller->rights_ptr(), [this, plan, lines, responder](const WriteOutcome& outcome) {
-        samples_.Increment(static_cast<double>(outcome.stored));
-        if (outcome.status.ok()) groups_.Settled(*plan, lines->series, options_.monotonic());
-        known_groups_.Set(static_cast<double>(groups_.size()));
-        responder->Answer(PushAnswer(plan->change, outcome));
-      });
+  options_.intake->Write(lines->write, sender,
+                         [this, plan, lines, answer](const WriteOutcome& outcome) {
+                           samples_.Increment(static_cast<double>(outcome.stored));
+                           if (outcome.status.ok())
+                             groups_.Settled(*plan, lines->series, options_.monotonic());
+                           known_groups_.Set(static_cast<double>(groups_.size()));
+                           answer(PushAnswer(plan->change, outcome));
+                         });
 }
 
 void PushDoor::EndDue() {
@@ -158,7 +205,7 @@ void PushDoor::EndDue() {
     // What is too much for one write ends by its silence.
     AddEnds(due.ended, due.time_ns - 1, &write).IgnoreError();
     const auto plan = std::make_shared<const PushPlan>(std::move(due));
-    options_.intake->Write(write, "push:expiry", security::Rights::Everything(),
+    options_.intake->Write(write, {"push", {.peer = "expiry"}, security::Rights::Everything()},
                            [this, plan](const WriteOutcome& outcome) {
                              samples_.Increment(static_cast<double>(outcome.stored));
                              if (!outcome.status.ok()) return;

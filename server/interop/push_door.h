@@ -15,10 +15,12 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "prometheus/counter.h"
@@ -45,6 +47,16 @@ struct PushDoorOptions {
   std::function<absl::Time()> monotonic = MonotonicNow;
 };
 
+// A push as its request has it. In a cluster the owner of the group's job takes it, since it knows
+// what the group had before.
+struct PushedRequest {
+  absl::string_view method;  // "POST".
+  absl::string_view path;    // Percent-decoded.
+  absl::string_view content_type;
+  absl::string_view content_encoding;
+  absl::string_view body;
+};
+
 // Thread-safe, but for Start() and Stop(). Must outlive the HTTP server and the store, which call
 // it.
 class PushDoor {
@@ -56,15 +68,22 @@ class PushDoor {
   void Stop();
 
   std::vector<http::Route> Routes();
-  // Answers when the store has settled the request.
+  using Answer = std::function<void(http::HttpResponse)>;
+
+  // Answers when the store has settled the request, here or at another member of the cluster.
   void Handle(const http::HttpRequest& request, const http::ResponderPtr& responder);
+  // The same for a sender that may write, and always here. `request` is not used after this has
+  // returned.
+  void Store(const PushedRequest& request, const Sender& sender, Answer answer);
   // One look for groups that have expired. Those whose end is not stored come again.
   void EndDue();
 
  private:
+  // The shard of another member that the push is passed on to.
+  std::optional<uint32_t> ShardElsewhere(const PushedRequest& request, const Sender& sender) const;
   // The lines of a request with its forms checked; none for a DELETE.
-  absl::StatusOr<PushedLines> ReadLines(const http::HttpRequest& request,
-                                        const storage::Labels& group, int64_t time_ns) const;
+  absl::StatusOr<PushedLines> ReadLines(const PushedRequest& request, const storage::Labels& group,
+                                        int64_t time_ns) const;
 
   const PushDoorOptions options_;
   PushGroups groups_;

@@ -89,12 +89,11 @@ void RemoteWriteDoor::Handle(const http::HttpRequest& request,
       *version == Version::k1 ? ReadWriteRequest1(*message) : ReadWriteRequest2(*message);
   if (!write.ok()) return refuse(write.status());
   exemplars_.Increment(static_cast<double>(write->exemplars));
-  options_.intake->Write(
-      *write, SenderName("remote_write", caller->rights(), request.credentials.peer),
-      caller->rights_ptr(), [this, version = *version, responder](const WriteOutcome& outcome) {
-        samples_.Increment(static_cast<double>(outcome.stored));
-        responder->Answer(Answer(version, outcome));
-      });
+  options_.intake->Write(*write, {"remote_write", request.credentials, caller->rights_ptr()},
+                         [this, version = *version, responder](const WriteOutcome& outcome) {
+                           samples_.Increment(static_cast<double>(outcome.stored));
+                           responder->Answer(Answer(version, outcome));
+                         });
 }
 
 http::HttpResponse RemoteWriteDoor::Answer(Version version, const WriteOutcome& outcome) const {

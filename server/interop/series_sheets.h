@@ -44,11 +44,11 @@ struct Place {
     kStored,     // On the sheet.
     kDropped,    // A rule of the mapping drops it.
     kInvalid,    // It is no series: it has no name, or a label twice.
-    kElsewhere,  // Another collector of the cluster keeps its job.
+    kElsewhere,  // Another member of the cluster keeps its job.
   };
   Kind kind = Kind::kUnknown;
-  uint32_t column = 0;
-  SheetPtr sheet;  // If it is stored.
+  uint32_t column = 0;  // If it is elsewhere: the shard.
+  SheetPtr sheet;       // If it is stored.
 };
 
 // Thread-safe.

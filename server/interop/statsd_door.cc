@@ -31,6 +31,8 @@ constexpr int kReceiveBytes = 4 << 20;
 constexpr int kStatsdBacklog = 128;
 // Sockets take turns after so many datagrams or reads.
 constexpr int kTurn = 64;
+// When the door stops, other members have so long to store their part of the last write.
+constexpr absl::Duration kLastWrite = absl::Seconds(5);
 
 absl::Status SocketFailed(absl::string_view doing) {
   return absl::UnavailableError(absl::StrCat(doing, ": ", std::strerror(errno)));
@@ -138,7 +140,15 @@ void StatsdDoor::Stop() {
   reader_.join();
   for (Connection& connection : connections_) CloseIfOpen(&connection.fd);
   connections_.clear();
+  AwaitWrite();
   if (!writing_.exchange(true)) Write();
+  AwaitWrite();
+}
+
+void StatsdDoor::AwaitWrite() const {
+  if (options_.intake->elsewhere() == nullptr) return;
+  const absl::Time until = MonotonicNow() + kLastWrite;
+  while (writing_ && MonotonicNow() < until) absl::SleepFor(absl::Milliseconds(5));
 }
 
 void StatsdDoor::Read() {
@@ -250,7 +260,7 @@ void StatsdDoor::Write() {
   const ForeignWrite write = sums_.Flush(options_.monotonic(), absl::ToUnixNanos(options_.now()));
   series_.Set(static_cast<double>(sums_.size()));
   options_.intake->Write(
-      write, "statsd", security::Rights::Everything(),
+      write, {"statsd", {}, security::Rights::Everything()},
       [this, samples = write.samples.size()](const WriteOutcome& outcome) {
         samples_.Increment(static_cast<double>(outcome.stored));
         not_stored_.Increment(static_cast<double>(outcome.status.ok() ? outcome.refused : samples));

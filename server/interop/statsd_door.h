@@ -74,6 +74,8 @@ class StatsdDoor {
   void Read();
   void ReadDatagrams();
   void Accept();
+  // Other members of the cluster have the last write: this gives them time.
+  void AwaitWrite() const;
   // False: the connection has ended.
   bool ReadConnection(Connection* connection);
   void Write();

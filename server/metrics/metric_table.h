@@ -47,8 +47,8 @@ inline constexpr MetricInfo kJobMetrics[] = {
      "Tasks that report now. 0 for an hour after a job went silent, then the job leaves the page"},
     {"tacho_job_hosts", "gauge", "hosts", "job", "Hosts that report now"},
     {"tacho_job_last_step", "gauge", "steps", "job, stat",
-     "Highest (`max`) and lowest (`min`) newest step of the tasks that report now; absent without "
-     "steps"},
+     "Highest (`max`) and lowest (`min`) newest step of the tasks that report now, if they have "
+     "any"},
     {"tacho_job_attempt", "gauge", "1", "job", "Newest attempt, from 0"},
     {"tacho_job_last_seen_timestamp_seconds", "gauge", "s", "job",
      "Time of the newest row, since the Unix epoch"},
@@ -250,8 +250,7 @@ inline constexpr MetricInfo kIngestMetrics[] = {
      "How far the clocks of agents are ahead: when they connect, less the time that their first "
      "message took; and when they have been set"},
     {"tacho_ingest_clock_uncertainty_seconds", "histogram", "s", "",
-     "By how much each measurement of an agent's clock may be wrong at most; about one a second "
-     "and agent"},
+     "Largest possible error of each measurement of an agent's clock, about one a second"},
     {"tacho_ingest_clock_steps_total", "counter", "steps", "direction",
      "Times that the clock of a connected agent was set, by more than the measurements may be "
      "wrong: `ahead` or `back`"},
@@ -281,10 +280,13 @@ inline constexpr MetricInfo kInteropMetrics[] = {
      "series, above `interop.statsd.max_series` or 64 MiB; `other_type` than the series has. "
      "`not_stored`: samples that the store refused or could not take. Only with StatsD open"},
     {"tacho_interop_statsd_series", "gauge", "series", "",
-     "Names of StatsD with their tags that are kept; at most `interop.statsd.max_series`. Only "
-     "with StatsD open"},
+     "Names of StatsD with their tags; at most `interop.statsd.max_series`. Only with StatsD open"},
     {"tacho_interop_series", "gauge", "series", "",
      "Series of other tools whose place is remembered; at most `interop.max_series`"},
+    {"tacho_writes_forwarded_total", "counter", "requests", "result",
+     "Parts of requests of other tools that were passed on to the member of the cluster that keeps "
+     "their jobs: `ok`, `refused` (the member's own error) and `unreachable`",
+     kInCluster},
 };
 
 inline constexpr MetricInfo kConnectionMetrics[] = {
@@ -443,9 +445,7 @@ inline constexpr MetricInfo kForwardMetrics[] = {
     {"tacho_forward_retries_total", "counter", "requests", "receiver",
      "Times that the receiver took nothing and a request had to wait", kWithForward},
     {"tacho_forward_series_ended_total", "counter", "series", "receiver",
-     "Series of which the receiver was told that they have ended; the markers count as samples, "
-     "too",
-     kWithForward},
+     "Series whose end the receiver was told; the markers count as samples, too", kWithForward},
     {"tacho_forward_aggregates_missed_total", "counter", "evaluations", "receiver",
      "Evaluations of aggregates that the receiver did not get, or not whole, because it was away",
      kWithForward},

@@ -41,7 +41,7 @@ class PushTest(harness.TestCase):
 
     def shown(self):
         """The largest value of each metric of the job on /metrics, without the times of pushes."""
-        page = harness.http_get(self.collector.url("/metrics"))[2].decode()
+        page = harness.http_get(self.collector.owner_of("eval").url("/metrics"))[2].decode()
         return {
             line.split("{")[0]: float(line.split()[-1])
             for line in page.splitlines()

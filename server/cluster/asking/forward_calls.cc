@@ -12,8 +12,16 @@
 namespace tacho::server::cluster {
 namespace {
 
-constexpr char kForwardedMetric[] = "tacho_queries_forwarded_total";
 constexpr char kOnce[] = "1";
+
+prometheus::Counter& CounterOf(const ForwardOptions& options, const char* result) {
+  if (options.writes) {
+    return metrics::NewCounter(options.registry, "tacho_writes_forwarded_total",
+                               {{"result", result}});
+  }
+  return metrics::NewCounter(options.registry, "tacho_queries_forwarded_total",
+                             {{"result", result}});
+}
 
 // The value of kForwardedMetadata; empty: the caller is no member.
 std::string PassedOn(const grpc::CallbackServerContext& context) {
@@ -26,10 +34,9 @@ std::string PassedOn(const grpc::CallbackServerContext& context) {
 
 ForwardCalls::ForwardCalls(ForwardOptions options)
     : options_(std::move(options)),
-      answered_(metrics::NewCounter(options_.registry, kForwardedMetric, {{"result", "ok"}})),
-      refused_(metrics::NewCounter(options_.registry, kForwardedMetric, {{"result", "refused"}})),
-      unreachable_(
-          metrics::NewCounter(options_.registry, kForwardedMetric, {{"result", "unreachable"}})) {}
+      answered_(CounterOf(options_, "ok")),
+      refused_(CounterOf(options_, "refused")),
+      unreachable_(CounterOf(options_, "unreachable")) {}
 
 ForwardCalls::~ForwardCalls() {
   absl::MutexLock lock(&mutex_);
@@ -67,13 +74,18 @@ bool ForwardCalls::AsksAll(const grpc::CallbackServerContext& context) const {
   return membership().shards() > 1 && PassedOn(context).empty();
 }
 
+bool ForwardCalls::CanPass(const security::Credentials& shown) const {
+  const security::AccessControl* const access = options_.access;
+  return access == nullptr || !access->enabled() || !shown.token.empty();
+}
+
 absl::StatusOr<Asker> ForwardCalls::Admit(const grpc::CallbackServerContext& context) const {
   if (draining()) return errors::Draining();
   Asker asker = {security::CredentialsOf(context), context.deadline(), !PassedOn(context).empty()};
   const security::AccessControl* const access = options_.access;
   if (access == nullptr || !access->enabled()) return asker;
   if (const auto caller = access->Authenticate(asker.shown); !caller.ok()) return caller.status();
-  if (!asker.shown.token.empty()) return asker;
+  if (CanPass(asker.shown)) return asker;
   // Another member would see this collector's certificate and take it for the caller's.
   return errors::ErrorOf(errors::Failure::kForbidden,
                          "other collectors of the cluster are to be asked for this, and a client "

@@ -39,7 +39,8 @@ inline constexpr char kForwardedMetadata[] = "tacho-forwarded";
 struct ForwardOptions {
   const Membership* membership = nullptr;           // Not owned; must outlive the calls.
   const security::AccessControl* access = nullptr;  // Not owned; null lets everybody do everything.
-  prometheus::Registry* registry = nullptr;  // Not owned; takes tacho_queries_forwarded_total.
+  prometheus::Registry* registry = nullptr;         // Not owned; counts calls by result.
+  bool writes = false;  // tacho_writes_forwarded_total counts, and not that of queries.
   std::function<absl::Time()> now = absl::Now;
 };
 
@@ -67,6 +68,8 @@ class ForwardCalls {
   // The member that is to be asked about the job; nullopt: the answer is made here.
   std::optional<uint32_t> OwnerElsewhere(const grpc::CallbackServerContext& context,
                                          absl::string_view job) const;
+  // Whether other members know who a caller is that has shown this.
+  bool CanPass(const security::Credentials& shown) const;
   // Whether a call about all jobs is to be answered from the answers of all members.
   bool AsksAll(const grpc::CallbackServerContext& context) const;
 

@@ -23,7 +23,7 @@ class IntakeEventsTest : public IntakeTest {
                            security::RightsPtr rights = security::Rights::Everything()) {
     WriteOutcome result;
     absl::Notification done;
-    intake_->WriteEvents(write, "otlp:test", rights, [&](WriteOutcome outcome) {
+    intake_->WriteEvents(write, {"otlp", {.peer = "test"}, rights}, [&](WriteOutcome outcome) {
       result = std::move(outcome);
       done.Notify();
     });

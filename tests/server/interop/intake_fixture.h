@@ -38,6 +38,7 @@ class IntakeTest : public testing::Test {
     options.quotas = &quotas_;
     options.registry = &registry_;
     options.now = now_;
+    options.elsewhere = elsewhere_;
     auto intake = Intake::Create(config, std::move(options));
     EXPECT_TRUE(intake.ok()) << intake.status();
     intake_ = *std::move(intake);
@@ -74,7 +75,7 @@ class IntakeTest : public testing::Test {
                      security::RightsPtr rights = security::Rights::Everything()) {
     WriteOutcome result;
     absl::Notification done;
-    intake_->Write(write, "remote_write:test", rights, [&](WriteOutcome outcome) {
+    intake_->Write(write, {"remote_write", {.peer = "test"}, rights}, [&](WriteOutcome outcome) {
       result = std::move(outcome);
       done.Notify();
     });
@@ -120,6 +121,7 @@ class IntakeTest : public testing::Test {
   limits::SeriesLimiting limiting_{store_.get(), &registry_, config::v1::Limits()};
   std::unique_ptr<cluster::Membership> membership_;  // Null: all jobs are kept here.
   std::optional<ingest::Admission> member_admission_;
+  Elsewhere* elsewhere_ = nullptr;  // Null: nothing is passed on.
   std::unique_ptr<Intake> intake_;
 };
 

@@ -1,4 +1,5 @@
-// Waits for the parts of a request that were handed to the store.
+// Waits for the parts of a request: those that were handed to the store, and those that other
+// members of the cluster store.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "server/errors/error_table.h"
-#include "server/interop/write_outcome.h"
+#include "server/interop/passing/write_outcome.h"
 
 namespace tacho::server::interop {
 
@@ -19,15 +20,23 @@ class Settling {
   Settling(WriteOutcome outcome, size_t parts, std::function<void(WriteOutcome)> done)
       : done_(std::move(done)), left_(parts), outcome_(std::move(outcome)) {}
 
-  // One part has settled.
-  void Settle(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_) {
+  // A part that was handed to the store has settled.
+  void Settle(const absl::Status& status) {
+    // The store's queue is full, which time heals; too large is another failure of that code.
+    Add({.status = absl::IsResourceExhausted(status)
+                       ? errors::ErrorOf(errors::Failure::kOverloaded, status.message())
+                       : status});
+  }
+  // Another member has settled a part.
+  void Add(const WriteOutcome& part) ABSL_LOCKS_EXCLUDED(mutex_) {
     WriteOutcome outcome;
     {
       absl::MutexLock lock(&mutex_);
-      // The store's queue is full, which time heals; too large is another failure of that code.
-      outcome_.status.Update(absl::IsResourceExhausted(status)
-                                 ? errors::ErrorOf(errors::Failure::kOverloaded, status.message())
-                                 : status);
+      outcome_.status.Update(part.status);
+      outcome_.stored += part.stored;
+      outcome_.stored_histograms += part.stored_histograms;
+      outcome_.refused += part.refused;
+      if (outcome_.refusal.empty()) outcome_.refusal = part.refusal;
       if (--left_ > 0) return;
       outcome = std::move(outcome_);
     }

@@ -1,4 +1,4 @@
-#include "server/interop/foreign_events.h"
+#include "server/interop/formats/foreign_events.h"
 
 #include "absl/strings/str_cat.h"
 #include "server/errors/error_table.h"
