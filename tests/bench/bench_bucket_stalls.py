@@ -70,10 +70,23 @@ class Stalls:
     def daemon(self, verb, name):
         subprocess.run([ceph.CEPH, verb, self.ceph, name], check=True, stdout=subprocess.DEVNULL)
 
+    def figure(self, name, part=""):
+        return sum(value for line, value in self.collector.metrics().items() if line.startswith(name) and part in line)
+
     def refused(self):
         """Streams and messages that agents were refused."""
-        return sum(value for name, value in self.collector.metrics().items()
-                   if name.startswith("tacho_ingest_messages_refused_total"))
+        return self.figure("tacho_ingest_messages_refused_total")
+
+    def requests(self, minutes):
+        """What the bucket is asked while nothing is wrong."""
+        def counts():
+            return {operation: self.figure("tacho_bucket_requests_total", f'operation="{operation}"')
+                    for operation in ("put", "get", "list", "delete")}
+
+        before = counts()
+        time.sleep(minutes * 60)
+        print(json.dumps({"what": f"requests in {minutes} min"} |
+                         {name: count - before[name] for name, count in counts().items()}), flush=True)
 
     def query(self, *arguments):
         done = subprocess.run(
@@ -107,11 +120,10 @@ class Stalls:
             behind = self.seen_behind()
             if behind < 10:
                 seen_until = time.monotonic() - began
-            metrics = self.collector.metrics()
             print(json.dumps({
                 "away_s": round(passed), "seen_behind_s": round(behind, 1),
-                "unshipped_s": round(metrics["tacho_shard_unshipped_seconds"]),
-                "unshipped_mib": round(metrics["tacho_shard_unshipped_bytes"] / 2**20),
+                "unshipped_s": round(self.figure("tacho_shard_unshipped_seconds")),
+                "unshipped_mib": round(self.figure("tacho_shard_unshipped_bytes") / 2**20),
                 "resident_mib": self.collector.resident_bytes() >> 20}), flush=True)
         self.daemon("resume", "rgw.0")
         began = time.monotonic()
@@ -131,18 +143,22 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/bench", help="a Release build")
     parser.add_argument("--agents", type=int, default=1000)
+    parser.add_argument("--turns", type=int, default=3, help="how often an OSD is killed, and hangs")
+    parser.add_argument("--quiet", type=int, default=11, help="minutes in which requests are counted")
     parser.add_argument("--away", type=int, default=60, help="minutes without the bucket")
     options = parser.parse_args()
     if ceph.missing():
         raise SystemExit(f"not installed: {', '.join(ceph.missing())}")
     stalls = Stalls(options)
     try:
-        for _ in range(3):
+        for _ in range(options.turns):
             stalls.disturb("an OSD is killed", lambda: stalls.daemon("kill", "osd.1"),
                            lambda: stalls.daemon("revive", "osd.1"))
-        for _ in range(3):
+        for _ in range(options.turns):
             stalls.disturb("an OSD hangs for 20 s", lambda: stalls.daemon("pause", "osd.2"),
                            lambda: stalls.daemon("resume", "osd.2"))
+        if options.quiet:
+            stalls.requests(options.quiet)
         if options.away:
             stalls.away(options.away)
         stalls.check()

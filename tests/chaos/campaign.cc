@@ -3,7 +3,7 @@
 // was lost, doubled or changed.
 //
 //   tacho-chaos --collector PROGRAM --agent PROGRAM [--dir DIR] [--rounds N] [--seconds S] [--seed
-//   S] [--stepped-clock LIBRARY]
+//   S] [--collectors 1|2] [--cluster MEMBERS] [--stepped-clock LIBRARY]
 //
 // With the library of tests/support/clock it also sets the wall clocks of agents and collectors.
 // A failure names the seed, which repeats the faults though not their timing, and leaves the
@@ -31,6 +31,7 @@ struct Flags {
   uint64_t seconds = 60;
   uint64_t seed = 1;
   uint64_t collectors = 0;  // 0: one or two, as the seed has it.
+  uint64_t cluster = 0;     // Members of a cluster, instead of those.
   std::string stepped_clock;
 };
 
@@ -43,8 +44,9 @@ bool Parse(int argc, char** argv, Flags* flags) {
                                          {"seconds", &flags->seconds},
                                          {"seed", &flags->seed},
                                          {"collectors", &flags->collectors},
+                                         {"cluster", &flags->cluster},
                                          {"stepped-clock", &flags->stepped_clock}});
-  return good && flags->collectors <= 2 && !flags->collector.empty() && !flags->agent.empty();
+  return good && flags->collectors <= 2 && flags->cluster != 1 && flags->cluster <= 9 && !flags->collector.empty() && !flags->agent.empty();
 }
 
 void Report(const Flags& flags, const Totals& totals, absl::Duration took) {
@@ -84,6 +86,7 @@ int Campaign(const Flags& flags) {
                            .dir = absl::StrCat(flags.dir, "/episode-", totals.episodes),
                            .seed = random(),
                            .collectors = flags.collectors,
+                           .cluster = flags.cluster,
                            .stepped_clock = flags.stepped_clock};
     const std::string dir = options.dir;
     failure = Episode(std::move(options), &totals).Run();
@@ -115,7 +118,8 @@ int main(int argc, char** argv) {
   tacho::chaos::Flags flags;
   if (!tacho::chaos::Parse(argc, argv, &flags)) {
     std::cerr << "tacho-chaos --collector PROGRAM --agent PROGRAM [--dir DIR] [--rounds N] "
-                 "[--seconds S] [--seed S] [--collectors 1|2] [--stepped-clock LIBRARY]\n";
+                 "[--seconds S] [--seed S] [--collectors 1|2] [--cluster 2..9] "
+                 "[--stepped-clock LIBRARY]\n";
     return 2;
   }
   return tacho::chaos::Campaign(flags);

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "proto/base/clock.h"
+#include "proto/base/job_shard.h"
 #include "tests/chaos/stored.h"
 
 namespace tacho::chaos {
@@ -66,19 +67,47 @@ Episode::Episode(EpisodeOptions options, Totals* totals)
     : options_(std::move(options)), totals_(totals), random_(options_.seed) {
   fs::remove_all(options_.dir);
   fs::create_directories(options_.dir);
-  job_ = absl::StrCat("chaos-", options_.seed % 1'000'000);
   const uint64_t drawn = OneIn(3) ? 2 : 1;
-  collectors_.resize(options_.collectors == 0 ? drawn : options_.collectors);
+  collectors_.resize(options_.cluster > 0      ? options_.cluster
+                     : options_.collectors > 0 ? options_.collectors
+                                               : drawn);
+  for (CollectorRun& run : collectors_) run.port = FreePort();
+  MakeJobs();
   agents_.resize(1 + Below(2));
   for (size_t i = 0; i < collectors_.size(); ++i) MakeCollector(i);
   for (size_t i = 0; i < agents_.size(); ++i) MakeAgent(i);
 }
 
+void Episode::MakeJobs() {
+  const std::string name = absl::StrCat("chaos-", options_.seed % 1'000'000);
+  if (options_.cluster == 0) {
+    jobs_ = {{.name = name, .recorded = {}}};
+    return;
+  }
+  const auto shards = static_cast<uint32_t>(options_.cluster);
+  for (uint32_t shard = 0; shard < shards; ++shard) {
+    std::string of_shard;
+    for (int i = 0; of_shard.empty() || ShardOfJob(of_shard, shards) != shard; ++i) {
+      of_shard = absl::StrCat(name, "-", i);
+    }
+    jobs_.push_back({.name = std::move(of_shard), .recorded = {}});
+  }
+}
+
 void Episode::MakeCollector(size_t index) {
   CollectorRun& run = collectors_[index];
   const std::string base = absl::StrCat(options_.dir, "/collector-", index);
-  std::ofstream(base + ".yaml") << "storage: {seal_rows: 64, seal_age: 1s}\nlog: {level: warn}\n";
-  run.port = FreePort();
+  std::ofstream config(base + ".yaml");
+  config << "storage: {seal_rows: 64, seal_age: 1s}\nlog: {level: warn}\n";
+  if (options_.cluster > 0) {
+    std::vector<std::string> members;
+    for (const CollectorRun& member : collectors_) {
+      members.push_back(absl::StrCat("'127.0.0.1:", member.port, "'"));
+    }
+    config << "cluster: {members: [" << absl::StrJoin(members, ", ")
+           << "], member: " << members[index] << "}\n";
+  }
+  config.close();
   run.clock = std::make_unique<ProcessClock>(options_.stepped_clock, base + ".clock");
   run.process = std::make_unique<Process>(
       std::vector<std::string>{options_.collector, "--config", base + ".yaml", "--data",
@@ -104,8 +133,8 @@ void Episode::MakeAgent(size_t index) {
   const bool keeps_all = OneIn(2);
   run.most_step = absl::Hours(keeps_all ? 24 * 120 : 48);
   std::ofstream(base + ".yaml")
-      << "collector: {addresses: [" << absl::StrJoin(addresses, ", ")
-      << "], backoff_min: 4ms, backoff_max: 40ms, return_after: 300ms, backlog_rows_per_second: "
+      << "collector: {" << (options_.cluster > 0 ? "members" : "addresses") << ": ["
+      << absl::StrJoin(addresses, ", ") << "], backoff_min: 4ms, backoff_max: 40ms, return_after: 300ms, backlog_rows_per_second: "
       << rates[Below(3)] << "}\nidentity: {agent_id: agent-" << index << ", host: host-" << index
       << "}\nspool: {path: " << base << ".spool, sync_interval: 3ms"
       << (keeps_all ? ", max_age: 0s" : "") << "}\nsources:\n"
@@ -117,7 +146,9 @@ void Episode::MakeAgent(size_t index) {
       run.clock->environment());
   for (uint64_t i = 0; i <= Below(2); ++i) {
     const auto task = static_cast<uint32_t>(index * 2 + i);
-    run.trainers.push_back(std::make_unique<Trainer>(run.rings, job_, task, random_(), &recorded_));
+    Job& job = jobs_[Below(jobs_.size())];
+    run.trainers.push_back(
+        std::make_unique<Trainer>(run.rings, job.name, task, random_(), &job.recorded));
   }
 }
 
@@ -270,29 +301,50 @@ void Episode::CheckAlive() {
   }
 }
 
-bool Episode::ReadAll(std::vector<Record>* found) {
-  found->clear();
-  for (const CollectorRun& run : collectors_) {
-    auto stored = ReadStored(run.port, job_);
-    if (!stored.ok()) return false;
-    found->push_back(*std::move(stored));
+bool Episode::ReadAll(std::vector<Found>* found) {
+  found->assign(jobs_.size(), {});
+  for (size_t i = 0; i < jobs_.size(); ++i) {
+    std::vector<int> ports;
+    for (const CollectorRun& run : collectors_) ports.push_back(run.port);
+    if (options_.cluster > 0) ports = {ports[Below(ports.size())]};
+    for (const int port : ports) {
+      auto stored = ReadStored(port, jobs_[i].name);
+      if (!stored.ok()) return false;
+      (*found)[i].push_back(*std::move(stored));
+    }
   }
   return true;
 }
 
+void Episode::SortEvents() {
+  for (Job& job : jobs_) std::sort(job.recorded.events.begin(), job.recorded.events.end());
+}
+
 void Episode::Look() {
-  std::vector<Record> found;
+  std::vector<Found> found;
   if (!ReadAll(&found)) return;  // It starts.
   ++totals_->looks;
   Compare(found, false);
 }
 
-void Episode::Compare(const std::vector<Record>& found, bool complete) {
-  std::sort(recorded_.events.begin(), recorded_.events.end());
-  for (const Record& record : found) Fail(Aliens(recorded_, record));
-  if (complete) Fail(Missing(recorded_, found));
-  // With two collectors the newest value may be at either.
-  if (complete && found.size() == 1) Fail(AttributeDifferences(recorded_, found[0]));
+void Episode::Compare(const std::vector<Found>& found, bool complete) {
+  SortEvents();
+  for (size_t i = 0; i < jobs_.size(); ++i) {
+    const Record& recorded = jobs_[i].recorded;
+    for (const Record& record : found[i]) Fail(Aliens(recorded, record));
+    if (complete) Fail(Missing(recorded, found[i]));
+    // With two collectors the newest value may be at either.
+    if (complete && found[i].size() == 1) Fail(AttributeDifferences(recorded, found[i][0]));
+  }
+}
+
+bool Episode::IsComplete(const std::vector<Found>& found) const {
+  for (size_t i = 0; i < jobs_.size(); ++i) {
+    const Record& recorded = jobs_[i].recorded;
+    if (!Missing(recorded, found[i]).empty()) return false;
+    if (found[i].size() == 1 && !AttributeDifferences(recorded, found[i][0]).empty()) return false;
+  }
+  return true;
 }
 
 bool Episode::RingsAreEmpty() const {
@@ -312,8 +364,8 @@ void Episode::Settle() {
   for (AgentRun& run : agents_) {
     for (const auto& trainer : run.trainers) trainer->End();
   }
-  std::sort(recorded_.events.begin(), recorded_.events.end());
-  std::vector<Record> found;
+  SortEvents();
+  std::vector<Found> found;
   AwaitEverything(&found);
   if (failure_.empty()) StopAll();
   if (!failure_.empty()) return;
@@ -326,7 +378,7 @@ void Episode::Settle() {
   Count(found);
 }
 
-void Episode::AwaitEverything(std::vector<Record>* found) {
+void Episode::AwaitEverything(std::vector<Found>* found) {
   Stillness still;
   for (bool complete = false; !complete && failure_.empty();) {
     absl::SleepFor(absl::Milliseconds(30));
@@ -337,19 +389,19 @@ void Episode::AwaitEverything(std::vector<Record>* found) {
       if (still.lasts()) Fail(answered ? "rings are left" : "a collector does not answer");
       continue;
     }
-    const bool attributes_differ =
-        found->size() == 1 && !AttributeDifferences(recorded_, found->front()).empty();
-    complete = still.lasts() || (!attributes_differ && Missing(recorded_, *found).empty());
+    complete = still.lasts() || IsComplete(*found);
     Compare(*found, complete);
   }
 }
 
-std::vector<uint64_t> Episode::WhatMoves(const std::vector<Record>& found) const {
+std::vector<uint64_t> Episode::WhatMoves(const std::vector<Found>& found) const {
   std::vector<uint64_t> state;
-  for (const Record& record : found) {
-    state.push_back(record.sample_count());
-    state.push_back(record.events.size());
-    for (const auto& [attempt, values] : record.attributes) state.push_back(values.size());
+  for (const Found& of_job : found) {
+    for (const Record& record : of_job) {
+      state.push_back(record.sample_count());
+      state.push_back(record.events.size());
+      for (const auto& [attempt, values] : record.attributes) state.push_back(values.size());
+    }
   }
   for (const AgentRun& run : agents_) {
     state.push_back(static_cast<uint64_t>(
@@ -376,13 +428,16 @@ void Episode::StopAll() {
   }
 }
 
-void Episode::Count(const std::vector<Record>& found) {
-  totals_->samples += recorded_.sample_count();
-  totals_->events += recorded_.events.size();
-  for (const auto& [attempt, values] : recorded_.attributes) totals_->attributes += values.size();
-  if (found.size() < 2) return;
-  totals_->failover_samples += recorded_.sample_count();
-  totals_->shared_samples += CountShared(found[0], found[1]);
+void Episode::Count(const std::vector<Found>& found) {
+  for (size_t i = 0; i < jobs_.size(); ++i) {
+    const Record& recorded = jobs_[i].recorded;
+    totals_->samples += recorded.sample_count();
+    totals_->events += recorded.events.size();
+    for (const auto& [attempt, values] : recorded.attributes) totals_->attributes += values.size();
+    if (found[i].size() < 2) continue;
+    totals_->failover_samples += recorded.sample_count();
+    totals_->shared_samples += CountShared(found[i][0], found[i][1]);
+  }
 }
 
 void Episode::Fail(const std::string& why) {

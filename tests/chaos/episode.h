@@ -2,6 +2,9 @@
 // every path between them, and rounds of faults; then everything is healed, and what the trainers
 // recorded is compared with what the collectors answer.
 //
+// The collectors may be a cluster. Then there is a job for each of its members, and any member
+// answers for each job.
+//
 // The wall clocks of agents and collectors are set too. Rows that a collector then takes for too
 // old or too new must wait, and arrive when its clock is right again.
 #pragma once
@@ -46,6 +49,7 @@ struct EpisodeOptions {
   uint64_t seed = 0;
   uint64_t rounds = 40;
   uint64_t collectors = 0;    // 0: one or two, as the seed has it.
+  uint64_t cluster = 0;       // Members of a cluster, instead of those; 0: none.
   std::string stepped_clock;  // The library that sets clocks; empty: they are left alone.
 };
 
@@ -57,6 +61,13 @@ class Episode {
   std::string Run();
 
  private:
+  struct Job {
+    std::string name;
+    Record recorded;
+  };
+  // What is stored of one job: by collector, or as a member of the cluster answers.
+  using Found = std::vector<Record>;
+
   struct CollectorRun {
     int port = 0;
     std::unique_ptr<ProcessClock> clock;
@@ -75,6 +86,7 @@ class Episode {
   uint64_t Below(uint64_t bound) { return random_() % bound; }
   bool OneIn(uint64_t n) { return Below(n) == 0; }
 
+  void MakeJobs();
   void MakeCollector(size_t index);
   void MakeAgent(size_t index);
   void Round();
@@ -93,22 +105,24 @@ class Episode {
   // Heals everything, waits until everything has arrived, and compares.
   void Settle();
   // Waits for as long as something moves.
-  void AwaitEverything(std::vector<Record>* found);
+  void AwaitEverything(std::vector<Found>* found);
+  // Whether there is everything that was recorded.
+  bool IsComplete(const std::vector<Found>& found) const;
   // Figures that change as long as more is stored, or rings are read to their end.
-  std::vector<uint64_t> WhatMoves(const std::vector<Record>& found) const;
+  std::vector<uint64_t> WhatMoves(const std::vector<Found>& found) const;
   bool RingsAreEmpty() const;
-  // Everything there is, at each collector; false if one cannot be asked.
-  bool ReadAll(std::vector<Record>* found);
-  void Compare(const std::vector<Record>& found, bool complete);
+  // Everything there is of each job; false if a collector cannot be asked.
+  bool ReadAll(std::vector<Found>* found);
+  void SortEvents();
+  void Compare(const std::vector<Found>& found, bool complete);
   void StopAll();
-  void Count(const std::vector<Record>& found);
+  void Count(const std::vector<Found>& found);
   void Fail(const std::string& why);
 
   const EpisodeOptions options_;
   Totals* const totals_;
   std::mt19937_64 random_;
-  std::string job_;
-  Record recorded_;
+  std::vector<Job> jobs_;  // Trainers point into it.
   std::vector<CollectorRun> collectors_;
   std::vector<AgentRun> agents_;
   std::string failure_;
