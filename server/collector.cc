@@ -164,6 +164,7 @@ absl::Status Collector::Parts::OpenDoor() {
                              registry_.get()};
   if (store_->Shared().on) {
     quotas.unshipped = [this] { return store_->unshipped_bytes(); };
+    quotas.queued = [this] { return store_->queued_bytes(); };
     quotas.max_unshipped = config_.cluster().max_unshipped_bytes();
   }
   quotas_ = std::make_unique<edge::Quotas>(std::move(quotas));

@@ -97,6 +97,9 @@ class Committer {
   // Queues a request; a full queue calls its `done` with RESOURCE_EXHAUSTED at once.
   void Enqueue(Request request) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // By Request::weight(), of what waits for a commit or is in one.
+  uint64_t queued_bytes() const { return queued_bytes_.load(std::memory_order_relaxed); }
+
   // Calls `look` while no commit is at work: what it finds durable is what it finds in memory.
   // Commits wait meanwhile, and it may have to wait for one.
   void BetweenCommits(absl::FunctionRef<void()> look) ABSL_LOCKS_EXCLUDED(commit_, mutex_) {
@@ -204,7 +207,7 @@ class Committer {
   absl::Mutex commit_ ABSL_ACQUIRED_BEFORE(mutex_);  // Held from a write until all know of it.
   mutable absl::Mutex mutex_;
   std::vector<Request> queue_ ABSL_GUARDED_BY(mutex_);
-  uint64_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::atomic<uint64_t> queued_bytes_ = 0;  // Written with mutex_ held.
   uint64_t queued_messages_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);         // While not OK, rows are refused with it.

@@ -229,6 +229,8 @@ SharedState Store::Shared() const {
 
 uint64_t Store::unshipped_bytes() const { return engine_->committer.held_bytes(); }
 
+uint64_t Store::queued_bytes() const { return engine_->committer.queued_bytes(); }
+
 absl::Status Store::CommitShared() { return engine_->history->CommitState(false); }
 
 absl::Status Store::UnloadIdleJobs() { return engine_->UnloadIdleJobs(); }

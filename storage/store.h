@@ -216,6 +216,8 @@ class Store {
   SharedState Shared() const;
   // As in Shared(), but cheap enough to be asked for each message.
   uint64_t unshipped_bytes() const;
+  // As StoreStats::queued_bytes, and as cheap.
+  uint64_t queued_bytes() const;
   // Copies the state into the bucket, as the background does every SharedOptions::commit_every;
   // only with SharedOptions::on, and StoreOptions::background off.
   absl::Status CommitShared();

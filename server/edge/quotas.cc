@@ -27,6 +27,7 @@ Quotas::Quotas(QuotasOptions options)
     : queue_bytes_(options.queue_bytes),
       unshipped_(std::move(options.unshipped)),
       max_unshipped_(options.max_unshipped),
+      queued_(std::move(options.queued)),
       limits_(metrics::GaugeFamily(options.registry, "tacho_quota_limit")),
       used_(metrics::GaugeFamily(options.registry, "tacho_quota_used")),
       pending_used_(UsedOf("pending_bytes")),
@@ -64,11 +65,12 @@ absl::StatusOr<std::function<void()>> Quotas::Prepare(const config::v1::Collecto
   return [this, quotas = config.quotas()] { Apply(quotas); };
 }
 
-uint64_t Quotas::pending_bytes() const {
-  const uint64_t for_disk = UnderPressure(pending_bytes_);
-  if (unshipped_ == nullptr) return for_disk;
-  const uint64_t unshipped = unshipped_();
-  return unshipped >= max_unshipped_ ? 0 : for_disk + unshipped;
+uint64_t Quotas::pending_bytes() const { return UnderPressure(pending_bytes_); }
+
+bool Quotas::IsFull(uint64_t pending) const {
+  if (unshipped_ == nullptr) return pending > pending_bytes();
+  if (unshipped_() >= max_unshipped_) return pending > 0;
+  return queued_() > pending_bytes();
 }
 
 std::shared_ptr<TokenBucket> Quotas::BucketOfAgent(absl::string_view agent_id) {
@@ -120,7 +122,7 @@ void Quotas::SetPendingSource(std::function<uint64_t()> pending) {
 }
 
 uint64_t Quotas::WaitingForDisk(uint64_t pending) const {
-  return pending - std::min(pending, unshipped_ == nullptr ? 0 : unshipped_());
+  return unshipped_ == nullptr ? pending : queued_();
 }
 
 void Quotas::OnLook() {

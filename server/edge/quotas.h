@@ -28,11 +28,14 @@ struct QuotasOptions {
   prometheus::Registry* registry = nullptr;  // Not owned.
   std::function<uint64_t()> resident = ResidentBytes;
   absl::Duration memory_round = absl::Milliseconds(100);  // How often memory is measured.
-  // Bytes of messages that are on the disk and wait for the bucket (Store::unshipped_bytes()). They
-  // do not count as waiting for the disk, but past `max_unshipped` no stream is read. Null: no
-  // acknowledgement waits for a bucket. Must be callable as long as the quotas are used.
+  // Bytes of messages that are on the disk and wait for the bucket (Store::unshipped_bytes()). Past
+  // `max_unshipped` no stream is read. Null: no acknowledgement waits for a bucket. Must be
+  // callable as long as the quotas are used.
   std::function<uint64_t()> unshipped;
   uint64_t max_unshipped = UINT64_MAX;
+  // With `unshipped`: bytes that wait for the disk (Store::queued_bytes()). What waits for an
+  // acknowledgement does not tell, for most of it waits for the bucket.
+  std::function<uint64_t()> queued;
 };
 
 // Thread-safe.
@@ -65,6 +68,8 @@ class Quotas final : public process::Reloadable {
     return UnderPressure(stream_pending_bytes_) * (waits_for_bucket() ? kTimesWithBucket : 1);
   }
   uint64_t pending_bytes() const;
+  // Whether so many bytes that wait for an acknowledgement are too many to read on.
+  bool IsFull(uint64_t pending) const;
   // Whether acknowledgements wait for the bucket.
   bool waits_for_bucket() const { return unshipped_ != nullptr; }
 
@@ -99,6 +104,7 @@ class Quotas final : public process::Reloadable {
   const uint64_t queue_bytes_;
   const std::function<uint64_t()> unshipped_;
   const uint64_t max_unshipped_;
+  const std::function<uint64_t()> queued_;
   std::atomic<uint64_t> agent_rate_{0};
   std::atomic<uint64_t> job_rate_{0};
   std::atomic<int64_t> burst_ns_{0};

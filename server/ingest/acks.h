@@ -89,15 +89,16 @@ class WakeTimer {
   std::thread thread_;  // Last: it uses the others.
 };
 
-// Bytes of all streams together that wait for the disk, and the streams that wait until they are
-// fewer: if those were read further, their messages would find the store's queue full, which ends a
-// stream.
+// Bytes of all streams together that wait for an acknowledgement, and the streams that wait until
+// they are fewer: if those were read further, their messages would find the store's queue full,
+// which ends a stream.
 //
 // Thread-safe.
 class PendingBytes {
  public:
   struct Options {
-    std::function<uint64_t()> limit = [] { return UINT64_MAX; };
+    // Whether so many bytes are too many.
+    std::function<bool(uint64_t bytes)> is_full = [](uint64_t) { return false; };
     AckPacer* pacer = nullptr;  // Not owned. Wakes those that wait; nullptr if none ever does.
   };
   PendingBytes() = default;
@@ -110,7 +111,7 @@ class PendingBytes {
   void Add(uint64_t bytes) { bytes_.fetch_add(bytes); }
   void Remove(uint64_t bytes);
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  bool IsFull() const { return bytes_.load() > options_.limit(); }
+  bool IsFull() const { return options_.is_full(bytes_.load()); }
 
   // Wakes the stream once when there is room, in the order of the calls. Only for a stream that has
   // nothing pending itself: the others are woken when their messages settle.

@@ -23,6 +23,8 @@ namespace {
 
 // Holds a message of some hundred values, so that parsing it allocates nothing.
 constexpr size_t kArenaBytes = 16 << 10;
+// While acknowledgements wait for the bucket.
+constexpr absl::Duration kLookForRoom = absl::Milliseconds(200);
 
 std::string ReasonOf(edge::Quotas::Limit limit) {
   switch (limit) {
@@ -295,6 +297,12 @@ bool AgentStream::MayReadAgain(uint64_t pending_bytes, absl::Time now) {
   if (pending_bytes == 0 && !awaits_room_) {
     awaits_room_ = true;
     context_.total_pending->AwaitRoom(weak_from_this());
+  }
+  // Its messages settle when they are in the bucket, which may be away. The disk makes room sooner.
+  if (pending_bytes > 0 && context_.session.quotas->waits_for_bucket() &&
+      now >= looks_for_room_at_) {
+    looks_for_room_at_ = now + kLookForRoom;
+    context_.timer->At(looks_for_room_at_, weak_from_this());
   }
   return false;
 }

@@ -176,6 +176,7 @@ class AgentStream final : public ByteStreamReactor,
   bool awaits_room_ ABSL_GUARDED_BY(mutex_) = false;
   StreamPace pace_ ABSL_GUARDED_BY(mutex_);
   absl::Time looks_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();  // Its timer is set to it.
+  absl::Time looks_for_room_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();  // And to this.
   // While either is set no other step begins, so that gRPC's call cannot end under it.
   bool starting_read_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;

@@ -34,7 +34,8 @@ IngestService::IngestService(IngestServiceOptions options)
   context_.timer = &timer_;
   context_.total_pending = &total_pending_;
   total_pending_.Configure(
-      {.limit = [quotas = options.quotas] { return quotas->pending_bytes(); }, .pacer = &pacer_});
+      {.is_full = [quotas = options.quotas](uint64_t bytes) { return quotas->IsFull(bytes); },
+       .pacer = &pacer_});
   options.quotas->SetPendingSource([this] { return total_pending_.bytes(); });
   context_.on_gone = [this](uint64_t stream) { OnGone(stream); };
 }

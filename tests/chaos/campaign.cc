@@ -46,7 +46,8 @@ bool Parse(int argc, char** argv, Flags* flags) {
                                          {"collectors", &flags->collectors},
                                          {"cluster", &flags->cluster},
                                          {"stepped-clock", &flags->stepped_clock}});
-  return good && flags->collectors <= 2 && flags->cluster != 1 && flags->cluster <= 9 && !flags->collector.empty() && !flags->agent.empty();
+  return good && flags->collectors <= 2 && flags->cluster != 1 && flags->cluster <= 9 &&
+         !flags->collector.empty() && !flags->agent.empty();
 }
 
 void Report(const Flags& flags, const Totals& totals, absl::Duration took) {

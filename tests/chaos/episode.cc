@@ -134,7 +134,8 @@ void Episode::MakeAgent(size_t index) {
   run.most_step = absl::Hours(keeps_all ? 24 * 120 : 48);
   std::ofstream(base + ".yaml")
       << "collector: {" << (options_.cluster > 0 ? "members" : "addresses") << ": ["
-      << absl::StrJoin(addresses, ", ") << "], backoff_min: 4ms, backoff_max: 40ms, return_after: 300ms, backlog_rows_per_second: "
+      << absl::StrJoin(addresses, ", ")
+      << "], backoff_min: 4ms, backoff_max: 40ms, return_after: 300ms, backlog_rows_per_second: "
       << rates[Below(3)] << "}\nidentity: {agent_id: agent-" << index << ", host: host-" << index
       << "}\nspool: {path: " << base << ".spool, sync_interval: 3ms"
       << (keeps_all ? ", max_age: 0s" : "") << "}\nsources:\n"

@@ -11,7 +11,7 @@ WIDTH = 100
 ROWS = 50
 
 
-class Greedy(client.Stream):
+class Greedy(client.SingleStream):
     """An agent that sends as fast as it can, whatever the collector asks."""
 
     def __init__(self, address, agent_id="greedy"):

@@ -204,6 +204,37 @@ class SharedAcksTest(SharedAcksCase):
         self.collector.start()
         self.assertEqual(stored(self.collector.address, feeder.JOB), expected)
 
+    def test_rows_that_pack_well_are_seen_as_long_while_the_bucket_is_away(self):
+        """What waits for the bucket is smaller than what came, and is no load on the disk's queue."""
+        self.collector.stop()
+        self.collector = self.machine("first", "}\nquotas: {pending_bytes: 256KiB")
+        self.collector.start()
+        stream = client.Stream(self.collector.address, "packs-well", 7, 1)
+        self.addCleanup(stream.close)
+        self.assertTrue(stream.welcomed(), stream.error)
+        metrics = [(f"m{i}", "1") for i in range(50)]
+        stream.send(client.layout(1, "packed", "host-1", metrics, task=0))
+        stream.send(client.batch(1, 1, [time.time_ns()], [1.5] * len(metrics)))
+        self.assertTrue(stream.wait_durable(1), stream.error)
+        self.store.process.send_signal(signal.SIGSTOP)
+        self.addCleanup(self.store.process.send_signal, signal.SIGCONT)
+        last = 100  # Of 20 kB as they come, 2 MB in all, and a thirtieth of that as they are stored.
+        for sequence in range(2, last + 1):
+            times = [time.time_ns() + i for i in range(50)]
+            stream.send(client.batch(sequence, 1, times, [1.5] * len(metrics) * len(times)))
+
+        def seen():
+            query = client.Query(self.collector.address)
+            try:
+                return len(query.range("packed", "m0").get(("m0", 0, "host-1"), []))
+            finally:
+                query.close()
+
+        harness.wait_until(lambda: seen() == 1 + (last - 1) * 50, "all rows seen", timeout_s=30)
+        self.assertFalse(stream.is_durable(2))
+        self.store.process.send_signal(signal.SIGCONT)
+        self.assertTrue(stream.wait_durable(last), stream.error)
+
     def test_what_cannot_be_is_refused_at_the_start_with_a_reason(self):
         """A bucket that does not answer, one of another store, and no bucket at all."""
         self.collector.stop()
