@@ -102,7 +102,8 @@ void Committer::Enqueue(Request request) {
                queued_bytes_ + request.weight() > max_queue_bytes_) {
       refusal = absl::ResourceExhaustedError("the disk is behind: the journal's queue is full");
     } else {
-      queued_bytes_ += request.weight();
+      request.queued = request.weight();
+      queued_bytes_ += request.queued;
       ++queued_messages_;
       queue_.push_back(std::move(request));
       return;

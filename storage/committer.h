@@ -93,6 +93,7 @@ class Committer {
 
     // Its bytes in the queue, with what it takes besides its entry.
     uint64_t weight() const { return entry.size() + 256; }
+    uint64_t queued = 0;  // Its weight when it was queued: a commit moves the entry on.
   };
   // Queues a request; a full queue calls its `done` with RESOURCE_EXHAUSTED at once.
   void Enqueue(Request request) ABSL_LOCKS_EXCLUDED(mutex_);

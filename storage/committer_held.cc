@@ -17,7 +17,7 @@ void Committer::Hold(std::vector<Request>* group, const Staged& staged) {
       request.done(staged.results[i]);
       continue;
     }
-    held.bytes += request.weight();
+    held.bytes += request.queued;
     held.done.emplace_back(std::move(request.done), staged.results[i]);
   }
   for (const std::string& key : staged.changed) {
