@@ -14,6 +14,7 @@
 #include "tacho/v1/goodput.pb.h"
 #include "tacho/v1/ingest.pb.h"
 #include "tacho/v1/marks.pb.h"
+#include "tacho/v1/member_writes.pb.h"
 #include "tacho/v1/query.pb.h"
 #include "tacho/v1/types.pb.h"
 #include "tacho/v1/view.pb.h"
@@ -42,7 +43,8 @@ FileDescriptorSet Compiled() {
         v1::GoodputRequest::descriptor()->file(), v1::Condition::descriptor()->file(),
         v1::JobMarks::descriptor()->file(), v1::FleetRequest::descriptor()->file(),
         v1::AgentRequest::descriptor()->file(), v1::ForecastRequest::descriptor()->file(),
-        v1::CostRequest::descriptor()->file(), v1::ClusterMember::descriptor()->file()}) {
+        v1::CostRequest::descriptor()->file(), v1::ClusterMember::descriptor()->file(),
+        v1::StoreSeriesRequest::descriptor()->file()}) {
     file->CopyTo(set.add_file());
   }
   return set;
