@@ -203,18 +203,17 @@ void Intake::Request::AddEnds(const Rows& rows, const storage::LayoutPtr& layout
 
 std::vector<Intake::Request::Passed> Intake::Request::MakePassed() const {
   std::vector<Passed> passed;
-  auto shards = passed_;
-  if (can_pass_ && TellsMetrics(write_)) {
-    // Series of these metrics may come later, in requests that say nothing of them.
-    const cluster::Membership& membership = *options_.admission->membership();
-    for (uint32_t shard = 0; shard < membership.shards(); ++shard) {
-      if (shard != membership.own()) shards[shard];
-    }
-  }
-  for (const auto& [shard, series] : shards) {
+  const auto pass = [&](uint32_t shard, const std::vector<uint32_t>& series) {
     for (auto& message : PassedSeries(write_, series)) {
       passed.emplace_back(shard, std::move(message));
     }
+  };
+  for (const auto& [shard, series] : passed_) pass(shard, series);
+  if (!can_pass_ || !TellsMetrics(write_)) return passed;
+  // Series of these metrics may come later, in requests that say nothing of them.
+  const cluster::Membership& membership = *options_.admission->membership();
+  for (uint32_t shard = 0; shard < membership.shards(); ++shard) {
+    if (shard != membership.own() && !passed_.contains(shard)) pass(shard, {});
   }
   return passed;
 }

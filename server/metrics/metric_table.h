@@ -250,7 +250,7 @@ inline constexpr MetricInfo kIngestMetrics[] = {
      "How far the clocks of agents are ahead: when they connect, less the time that their first "
      "message took; and when they have been set"},
     {"tacho_ingest_clock_uncertainty_seconds", "histogram", "s", "",
-     "Largest possible error of each measurement of an agent's clock, about one a second"},
+     "Largest possible error of a measurement of an agent's clock; about one a second and agent"},
     {"tacho_ingest_clock_steps_total", "counter", "steps", "direction",
      "Times that the clock of a connected agent was set, by more than the measurements may be "
      "wrong: `ahead` or `back`"},

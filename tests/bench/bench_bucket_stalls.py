@@ -80,7 +80,8 @@ class Stalls:
     def requests(self, minutes):
         """What the bucket is asked while nothing is wrong."""
         def counts():
-            return {operation: self.figure("tacho_bucket_requests_total", f'operation="{operation}"')
+            # Such as put_new and get_range.
+            return {operation: self.figure("tacho_bucket_requests_total", f'operation="{operation}')
                     for operation in ("put", "get", "list", "delete")}
 
         before = counts()
@@ -136,7 +137,8 @@ class Stalls:
         self.agents.process.wait()
         stored = sum(sample["count"] for sample in self.query())
         print(json.dumps(rows | {"stored": stored}), flush=True)
-        assert stored == rows["rows"] - rows["not_acknowledged"], "rows were lost or doubled"
+        # A row may be stored whose acknowledgement came too late for the end.
+        assert rows["rows"] - rows["not_acknowledged"] <= stored <= rows["rows"], "rows were lost or doubled"
 
 
 def main():

@@ -12,12 +12,14 @@
 namespace tacho::server::cluster {
 namespace {
 
-interop::WriteOutcome OutcomeOf(const absl::Status& status, const v1::StoreOutcome& told) {
-  if (!status.ok()) return {.status = status};
-  return {.stored = told.stored(),
+std::function<void(const absl::Status&, v1::StoreOutcome&)> Tell(interop::Elsewhere::Done done) {
+  return [done = std::move(done)](const absl::Status& status, const v1::StoreOutcome& told) {
+    if (!status.ok()) return done({.status = status});
+    done({.stored = told.stored(),
           .stored_histograms = told.stored_histograms(),
           .refused = told.refused(),
-          .refusal = told.refusal()};
+          .refusal = told.refusal()});
+  };
 }
 
 }  // namespace
@@ -102,7 +104,11 @@ absl::Status ForwardWrites::StatusOf(const grpc::Status& status, uint32_t shard)
       return errors::ErrorOf(errors::Failure::kOverloaded,
                              absl::StrCat("member ", name, " has not answered in time"));
     case grpc::StatusCode::FAILED_PRECONDITION:
-      return absl::UnavailableError(absl::StrCat("another member takes over from ", name));
+      return absl::UnavailableError(
+          absl::StrCat("member ", name,
+                       " does not keep it: another one takes over, or interop.mapping differs "
+                       "between them (",
+                       status.error_message(), ")"));
     case grpc::StatusCode::UNIMPLEMENTED:
       return absl::UnavailableError(
           absl::StrCat("member ", name, " does not take this: ", status.error_message()));
@@ -113,20 +119,14 @@ absl::Status ForwardWrites::StatusOf(const grpc::Status& status, uint32_t shard)
 
 void ForwardWrites::StoreSeries(uint32_t shard, const interop::Sender& sender,
                                 v1::StoreSeriesRequest request, Done done) {
-  Call<v1::StoreSeriesRequest, v1::StoreOutcome>(
-      shard, "/tacho.v1.MemberWrites/StoreSeries", sender, std::move(request),
-      [done = std::move(done)](const absl::Status& status, v1::StoreOutcome& told) {
-        done(OutcomeOf(status, told));
-      });
+  Call<v1::StoreSeriesRequest, v1::StoreOutcome>(shard, "/tacho.v1.MemberWrites/StoreSeries",
+                                                 sender, std::move(request), Tell(std::move(done)));
 }
 
 void ForwardWrites::StoreEvents(uint32_t shard, const interop::Sender& sender,
                                 v1::StoreEventsRequest request, Done done) {
-  Call<v1::StoreEventsRequest, v1::StoreOutcome>(
-      shard, "/tacho.v1.MemberWrites/StoreEvents", sender, std::move(request),
-      [done = std::move(done)](const absl::Status& status, v1::StoreOutcome& told) {
-        done(OutcomeOf(status, told));
-      });
+  Call<v1::StoreEventsRequest, v1::StoreOutcome>(shard, "/tacho.v1.MemberWrites/StoreEvents",
+                                                 sender, std::move(request), Tell(std::move(done)));
 }
 
 void ForwardWrites::Push(uint32_t shard, const interop::Sender& sender, v1::PushRequest request,

@@ -23,12 +23,12 @@ class ForwardWrites final : public interop::Elsewhere {
  public:
   // A member has so long to answer. Prometheus gives up after 30 s by default.
   static constexpr absl::Duration kPatience = absl::Seconds(20);
-  // Of all parts on their way. More is refused with UNAVAILABLE (OVERLOADED).
+  // So many bytes may be on their way in all. More is refused with UNAVAILABLE (OVERLOADED).
   static constexpr size_t kMaxBytes = size_t{128} << 20;
-  // Of the parts that one member has not answered; others wait for it. The member counts bytes of
-  // calls that are not answered as those of a flood, above ingest.max_message_bytes.
+  // So many bytes may wait for the answer of one member; further parts wait here. A member takes
+  // much more than ingest.max_message_bytes in calls that are not answered for a flood.
   static constexpr size_t kMaxUnanswered = size_t{2} << 20;
-  // Of the body of a push.
+  // The body of a push may have so many.
   static constexpr size_t kMaxPushBytes = size_t{1} << 20;
 
   explicit ForwardWrites(ForwardOptions options)
@@ -63,8 +63,8 @@ class ForwardWrites final : public interop::Elsewhere {
   template <typename Request, typename Response>
   void Call(uint32_t shard, const char* method, const interop::Sender& sender, Request request,
             std::function<void(const absl::Status&, Response&)> done);
-  // What the sender is told of a call's end. Where a shard has moved, or a member is of a version
-  // that does not know the call, the sender tries again.
+  // What the sender hears when a call has ended. It tries again if the shard has moved, or if the
+  // member's version does not know the call.
   absl::Status StatusOf(const grpc::Status& status, uint32_t shard) const;
 
   absl::Mutex mutex_;

@@ -11,7 +11,7 @@ namespace tacho::server::interop {
 std::vector<v1::StoreEventsRequest> PassedEvents(const ForeignEvents& write,
                                                  std::span<const uint32_t> events) {
   std::vector<v1::StoreEventsRequest> messages(1);
-  absl::flat_hash_map<size_t, uint32_t> sources;  // Of the current message.
+  absl::flat_hash_map<size_t, uint32_t> sources;  // Their places in the current message.
   size_t bytes = 0;
   for (const uint32_t index : events) {
     if (bytes >= kPassedBytes) {

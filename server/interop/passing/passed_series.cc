@@ -101,7 +101,7 @@ class Packer {
   const ForeignWrite& write_;
   std::vector<v1::StoreSeriesRequest> messages_;
   absl::flat_hash_map<const ForeignMetric*, uint32_t> metrics_;
-  size_t bytes_ = 0;  // Of the current message, about.
+  size_t bytes_ = 0;  // About how large the current message is.
 };
 
 }  // namespace

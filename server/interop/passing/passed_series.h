@@ -14,7 +14,7 @@ namespace tacho::server::interop {
 // About as much is in one message: far less than a member takes at once (ingest.max_message_bytes).
 inline constexpr size_t kPassedBytes = size_t{512} << 10;
 
-// Whether it tells of metrics apart from series, which every member wants to know.
+// Whether it describes metrics apart from their series. Every member needs such descriptions.
 bool TellsMetrics(const ForeignWrite& write);
 
 // `series` are indices into write.series, and all metrics that are told apart come with them. A
