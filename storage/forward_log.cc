@@ -187,7 +187,7 @@ uint64_t ForwardLog::FirstWanted(LayoutId layout) const {
 absl::StatusOr<bool> ForwardLog::OpenLayout() {
   // Commits of the layout's job go on; the snapshot of the view is what counts.
   auto view = std::make_unique<StoredView>(*engine_->database, engine_->elsewhere(),
-                                           &engine_->columns, CapturedRows());
+                                           &engine_->columns, CapturedRows(), ReadAmount::kLittle);
   rocksdb::ReadOptions read;
   read.snapshot = view->snapshot();
   const std::unique_ptr<rocksdb::Iterator> it(

@@ -142,8 +142,9 @@ absl::Status HistoryKeeper::Send(const PartitionPtr& day, const BucketDayPtr& wi
     TACHO_RETURN_IF_ERROR(AddAll(snapshot.NewIterator(*day).get(), &sent.digest, &writer));
   } else {
     TACHO_RETURN_IF_ERROR(AddAll(snapshot.NewIterator(*day).get(), &sent.digest, nullptr));
-    TACHO_ASSIGN_OR_RETURN(const auto both,
-                           days_.NewIterator(*with_bucket, snapshot.NewIterator(*day)));
+    TACHO_ASSIGN_OR_RETURN(
+        const auto both,
+        days_.NewIterator(*with_bucket, snapshot.NewIterator(*day), ReadAmount::kMuch));
     TACHO_RETURN_IF_ERROR(AddAll(both.get(), nullptr, &writer));
   }
   TACHO_ASSIGN_OR_RETURN(std::vector<Block> blocks, writer.Finish());

@@ -22,11 +22,16 @@ absl::Status NoJob(absl::string_view job) {
   return absl::NotFoundError(absl::StrCat("there is no job \"", job, "\""));
 }
 
+// A day of so many series is some megabytes, at a row a second: worth fetching in long runs from a
+// bucket. Days of fewer rows are mostly smaller than one run.
+constexpr size_t kMuchFromSeries = 32;
+
 std::unique_ptr<StoredView> OpenStoredView(Engine* engine, const std::vector<SeriesPtr>& series) {
   CapturedRows open_rows;
   for (const SeriesPtr& one : series) open_rows.Add(one->id, engine->head.Capture(*one));
-  return std::make_unique<StoredView>(*engine->database, engine->elsewhere(), &engine->columns,
-                                      std::move(open_rows));
+  return std::make_unique<StoredView>(
+      *engine->database, engine->elsewhere(), &engine->columns, std::move(open_rows),
+      series.size() < kMuchFromSeries ? ReadAmount::kLittle : ReadAmount::kMuch);
 }
 
 // The id of a job that is about to be read: its rows are all in the head then. nullopt if there is
@@ -130,7 +135,8 @@ class StoredJobView final : public JobView {
       : engine_(engine),
         job_(std::move(job)),
         id_(id),
-        view_(*engine->database, engine->elsewhere(), &engine->columns, std::move(open_rows)) {}
+        view_(*engine->database, engine->elsewhere(), &engine->columns, std::move(open_rows),
+              ReadAmount::kLittle) {}
 
   std::unique_ptr<SeriesReader> Read(const SeriesPtr& series, const ReadOptions& options) override {
     return view_.Read(series, options);

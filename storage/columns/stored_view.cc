@@ -52,9 +52,10 @@ std::vector<StoredDay> DaysOf(const Database& database, const BucketDays* elsewh
 }  // namespace
 
 StoredView::StoredView(const Database& database, BucketDays* elsewhere, ColumnCache* columns,
-                       CapturedRows open_rows)
+                       CapturedRows open_rows, ReadAmount amount)
     : db_(database.db.get()),
       elsewhere_(elsewhere),
+      amount_(amount),
       cache_(columns),
       moment_(*cache_),
       partitions_(DaysOf(database, elsewhere)),
@@ -87,7 +88,7 @@ absl::StatusOr<rocksdb::Iterator*> StoredView::IteratorOf(size_t partition) {
   if (day.remote() == nullptr) {
     it = std::move(local);
   } else {
-    TACHO_ASSIGN_OR_RETURN(it, elsewhere_->NewIterator(*day.remote(), std::move(local)));
+    TACHO_ASSIGN_OR_RETURN(it, elsewhere_->NewIterator(*day.remote(), std::move(local), amount_));
   }
   return it.get();
 }

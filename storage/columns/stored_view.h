@@ -54,9 +54,10 @@ class StoredView final : public ReadView {
  public:
   // `elsewhere` has the days that are in a bucket; null: there is none. The open rows were captured
   // before this call, so that rows sealed meanwhile are seen twice, which merging undoes, and never
-  // missed. The database, `elsewhere` and `columns` must outlive the view.
+  // missed. The database, `elsewhere` and `columns` must outlive the view. `amount` is what will be
+  // read of each day.
   StoredView(const Database& database, BucketDays* elsewhere, ColumnCache* columns,
-             CapturedRows open_rows);
+             CapturedRows open_rows, ReadAmount amount);
   ~StoredView() override;
 
   std::unique_ptr<SeriesReader> Read(const SeriesPtr& series, const ReadOptions& options) override;
@@ -111,6 +112,7 @@ class StoredView final : public ReadView {
 
   rocksdb::DB* const db_;
   BucketDays* const elsewhere_;  // Null: none.
+  const ReadAmount amount_;
   ColumnCache* const cache_;
   ColumnMoment moment_;  // Begun before what follows.
   const std::vector<StoredDay> partitions_;

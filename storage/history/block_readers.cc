@@ -35,21 +35,21 @@ BlockReaders::BlockReaders(const Options& options)
 
 BlockReaders::~BlockReaders() = default;
 
-BlockReaders::ReaderPtr BlockReaders::Find(const std::string& key) {
+BlockReaders::ReaderPtr BlockReaders::Find(const std::string& name) {
   absl::MutexLock lock(&mutex_);
-  const auto found = open_.find(key);
+  const auto found = open_.find(name);
   if (found == open_.end()) return nullptr;
   order_.splice(order_.begin(), order_, found->second.used);
   return found->second.reader;
 }
 
-BlockReaders::ReaderPtr BlockReaders::Insert(const std::string& key, ReaderPtr reader) {
+BlockReaders::ReaderPtr BlockReaders::Insert(const std::string& name, ReaderPtr reader) {
   std::vector<ReaderPtr> closed;  // Behind the lock.
   absl::MutexLock lock(&mutex_);
   // Two threads may have opened it; the second finds the pieces in the cache.
-  if (const auto found = open_.find(key); found != open_.end()) return found->second.reader;
-  order_.push_front(key);
-  open_[key] = {reader, order_.begin()};
+  if (const auto found = open_.find(name); found != open_.end()) return found->second.reader;
+  order_.push_front(name);
+  open_[name] = {reader, order_.begin()};
   while (open_.size() > max_open_) {
     const auto oldest = open_.find(order_.back());
     TACHO_CHECK(oldest != open_.end());
@@ -60,14 +60,15 @@ BlockReaders::ReaderPtr BlockReaders::Insert(const std::string& key, ReaderPtr r
   return reader;
 }
 
-absl::StatusOr<std::unique_ptr<rocksdb::Iterator>> BlockReaders::NewIterator(
-    const StoredFile& file) {
-  ReaderPtr reader = Find(file.key);
+absl::StatusOr<std::unique_ptr<rocksdb::Iterator>> BlockReaders::NewIterator(const StoredFile& file,
+                                                                             ReadAmount amount) {
+  const std::string name = RemoteFiles::NameOf(file.key, file.bytes, amount);
+  ReaderPtr reader = Find(name);
   if (reader == nullptr) {
     reader = std::make_shared<rocksdb::SstFileReader>(ReaderOptions(env_.get(), cache_));
-    const rocksdb::Status opened = reader->Open(RemoteFiles::NameOf(file.key, file.bytes));
+    const rocksdb::Status opened = reader->Open(name);
     if (!opened.ok()) return FromRocksDb(opened, absl::StrCat("open the block ", file.key));
-    reader = Insert(file.key, std::move(reader));
+    reader = Insert(name, std::move(reader));
   }
   auto* const iterator = reader->NewIterator(rocksdb::ReadOptions());
   // The reader must be there as long as the iterator is.

@@ -1,5 +1,6 @@
 // Open blocks of the bucket. Opening one costs a request, and its index memory, so the blocks that
-// were read last stay open, up to a number.
+// were read last stay open, up to a number. A block of which some read little and others much is
+// open twice; the second time costs no request.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +42,8 @@ class BlockReaders {
   //   DATA_LOSS    the object is gone, cut or damaged; the message names its key.
   //   UNAVAILABLE  the bucket does not answer, or refuses. So also later, as the iterator's status:
   //                see FromRocksDb().
-  absl::StatusOr<std::unique_ptr<rocksdb::Iterator>> NewIterator(const StoredFile& file)
+  absl::StatusOr<std::unique_ptr<rocksdb::Iterator>> NewIterator(const StoredFile& file,
+                                                                 ReadAmount amount)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   size_t open() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -53,15 +55,16 @@ class BlockReaders {
     std::list<std::string>::iterator used;
   };
 
-  ReaderPtr Find(const std::string& key) ABSL_LOCKS_EXCLUDED(mutex_);
-  ReaderPtr Insert(const std::string& key, ReaderPtr reader) ABSL_LOCKS_EXCLUDED(mutex_);
+  // By the name in RemoteFiles.
+  ReaderPtr Find(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  ReaderPtr Insert(const std::string& name, ReaderPtr reader) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const size_t max_open_;
   const std::shared_ptr<rocksdb::Cache> cache_;
   const std::shared_ptr<RemoteFiles> files_;
   const std::unique_ptr<rocksdb::Env> env_;
   mutable absl::Mutex mutex_;
-  std::list<std::string> order_ ABSL_GUARDED_BY(mutex_);  // Keys, the last used in front.
+  std::list<std::string> order_ ABSL_GUARDED_BY(mutex_);  // Names, the last used in front.
   absl::flat_hash_map<std::string, Open> open_ ABSL_GUARDED_BY(mutex_);
 };
 

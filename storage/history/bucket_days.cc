@@ -62,9 +62,9 @@ void BucketDays::Set(const std::map<int64_t, StoredFile>& closed_days, int64_t w
 }
 
 absl::StatusOr<std::unique_ptr<rocksdb::Iterator>> BucketDays::NewIterator(
-    const BucketDay& day, std::unique_ptr<rocksdb::Iterator> local) {
+    const BucketDay& day, std::unique_ptr<rocksdb::Iterator> local, ReadAmount amount) {
   TACHO_ASSIGN_OR_RETURN(const std::vector<BlockRun>* runs, day.Runs(*bucket_));
-  return std::make_unique<UnionIterator>(runs, &readers_, std::move(local));
+  return std::make_unique<UnionIterator>(runs, &readers_, std::move(local), amount);
 }
 
 }  // namespace tacho::storage

@@ -70,7 +70,8 @@ class BucketDays {
   // Over the columns of a day in the bucket and, if `local` is not null, those on the disk.
   // Errors as BucketDay::Runs().
   absl::StatusOr<std::unique_ptr<rocksdb::Iterator>> NewIterator(
-      const BucketDay& day, std::unique_ptr<rocksdb::Iterator> local);
+      const BucketDay& day, std::unique_ptr<rocksdb::Iterator> local,
+      ReadAmount amount = ReadAmount::kLittle);
 
   size_t open_blocks() const { return readers_.open(); }
 

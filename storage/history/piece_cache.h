@@ -13,6 +13,7 @@
 // leaves of it is found out by the checksum, and the piece is fetched again.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -79,6 +80,14 @@ class PieceCache {
   //   DATA_LOSS  what was fetched is not as long as the object should be.
   //   others     as `fetch` returned it.
   absl::StatusOr<PiecePtr> Get(const Wanted& wanted, Fetch fetch) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Longer runs could push each other out of memory before they are read, where nothing is on the
+  // disk.
+  uint64_t longest_run() const {
+    constexpr uint64_t kRunsInMemory = 4;
+    if (options_.max_bytes > 0) return UINT64_MAX;
+    return std::max<uint64_t>(1, options_.memory_bytes / kRunsInMemory / kPieceBytes);
+  }
 
   // Forgets an object that is about to be deleted.
   void Forget(absl::string_view key) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -70,7 +70,8 @@ class UnionIterator::LocalSource final : public Source {
 
 class UnionIterator::RunSource final : public Source {
  public:
-  RunSource(const BlockRun* run, BlockReaders* readers) : run_(*run), readers_(readers) {}
+  RunSource(const BlockRun* run, BlockReaders* readers, ReadAmount amount)
+      : run_(*run), readers_(readers), amount_(amount) {}
 
   rocksdb::Status Seek(const rocksdb::Slice& target) override {
     const auto block = std::lower_bound(run_.begin(), run_.end(), target,
@@ -113,7 +114,7 @@ class UnionIterator::RunSource final : public Source {
   rocksdb::Status Open() {
     inside_ = true;
     if (it_ != nullptr && of_ == index_) return rocksdb::Status::OK();
-    auto opened = readers_->NewIterator(run_[index_].file);
+    auto opened = readers_->NewIterator(run_[index_].file, amount_);
     if (!opened.ok()) {
       inside_ = false;
       return ToRocksDb(opened.status());
@@ -131,6 +132,7 @@ class UnionIterator::RunSource final : public Source {
 
   const BlockRun& run_;
   BlockReaders* const readers_;
+  const ReadAmount amount_;
   size_t index_ = 0;
   bool inside_ = false;                    // The iterator is in block index_.
   std::unique_ptr<rocksdb::Iterator> it_;  // Null: none yet.
@@ -138,9 +140,11 @@ class UnionIterator::RunSource final : public Source {
 };
 
 UnionIterator::UnionIterator(const std::vector<BlockRun>* runs, BlockReaders* readers,
-                             std::unique_ptr<rocksdb::Iterator> local) {
+                             std::unique_ptr<rocksdb::Iterator> local, ReadAmount amount) {
   if (local != nullptr) sources_.push_back(std::make_unique<LocalSource>(std::move(local)));
-  for (const BlockRun& run : *runs) sources_.push_back(std::make_unique<RunSource>(&run, readers));
+  for (const BlockRun& run : *runs) {
+    sources_.push_back(std::make_unique<RunSource>(&run, readers, amount));
+  }
 }
 
 UnionIterator::~UnionIterator() = default;

@@ -25,7 +25,7 @@ class UnionIterator final : public rocksdb::Iterator {
  public:
   // `runs` and `readers` are not owned and must outlive this. `local` may be null.
   UnionIterator(const std::vector<BlockRun>* runs, BlockReaders* readers,
-                std::unique_ptr<rocksdb::Iterator> local);
+                std::unique_ptr<rocksdb::Iterator> local, ReadAmount amount);
   ~UnionIterator() override;
 
   // Shows the keys that begin with `prefix`, and no others: a block that has none of them is not

@@ -1,5 +1,6 @@
 // What is written into blocks is read back from the bucket, with few requests, and with the errors
 // that the bucket has.
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -79,8 +80,8 @@ class BlocksTest : public testing::Test {
     Close(*blocks);
   }
 
-  std::unique_ptr<rocksdb::Iterator> NewIterator() {
-    auto it = days_->NewIterator(*days_->picture()->days.front(), nullptr);
+  std::unique_ptr<rocksdb::Iterator> NewIterator(ReadAmount amount = ReadAmount::kLittle) {
+    auto it = days_->NewIterator(*days_->picture()->days.front(), nullptr, amount);
     EXPECT_TRUE(it.ok()) << it.status();
     return it.ok() ? *std::move(it) : nullptr;
   }
@@ -178,22 +179,78 @@ TEST_F(BlocksTest, AColdDayOf200SeriesTakesAtMost12Requests) {
     content["U" + key] = value;
     content["W" + key] = value;
   }
+  // The times of 25 tasks: each has 8 series.
+  for (const auto& [key, value] : Series(25, 86, 4000)) content["T" + key.substr(1)] = value;
   WriteDay(content);
+  ASSERT_EQ(bucket_.Objects().size(), 2u) << "a block and the list";
   OpenCold();
   const int before = bucket_.gets();
-  const auto it = NewIterator();
+  const uint64_t bytes_before = bucket_.bytes_got();
+  // As a query reads it: one thread at a series and the times of its task, another ahead of it.
+  const auto it = NewIterator(ReadAmount::kMuch);
+  const auto ahead = NewIterator(ReadAmount::kMuch);
   size_t seen = 0;
+  size_t bytes = 0;
+  const auto read = [&](rocksdb::Iterator* with, char kind, int number) {
+    for (with->Seek(absl::StrFormat("%c%04d.", kind, number)); with->Valid(); with->Next()) {
+      if (with != it.get()) continue;
+      ++seen;
+      bytes += with->value().size();
+    }
+    ASSERT_TRUE(with->status().ok()) << with->status().ToString();
+  };
   for (int series = 0; series < 200; ++series) {
-    for (it->Seek(absl::StrFormat("V%04d.", series)); it->Valid(); it->Next()) ++seen;
-    ASSERT_TRUE(it->status().ok()) << it->status().ToString();
+    read(it.get(), 'V', series);
+    if (series % 8 == 0) read(it.get(), 'T', series / 8);
+    if (series + 24 < 200) read(ahead.get(), 'V', series + 24);
   }
-  EXPECT_EQ(seen, 200u * 86);
+  EXPECT_EQ(seen, (200u + 25) * 86);
   EXPECT_LE(bucket_.gets() - before, 12);
+  EXPECT_LE(bucket_.bytes_got() - bytes_before, bytes * 3 / 2);
   // The next reader takes it from the disk.
   const int cold = bucket_.gets();
-  Content read;
-  ASSERT_TRUE(Read("V0100.", &read).ok());
+  Content again;
+  ASSERT_TRUE(Read("V0100.", &again).ok());
   EXPECT_EQ(bucket_.gets(), cold);
+}
+
+TEST_F(BlocksTest, OneSeriesFetchesOnePieceEvenBesideAReaderOfMuch) {
+  WriteDay(Series(200, 60, 1500));
+  OpenCold();
+  Content read;
+  ASSERT_TRUE(Read("V0000.", &read).ok());
+  const uint64_t before = bucket_.bytes_got();
+  ASSERT_TRUE(Read("V0100.", &read).ok());
+  EXPECT_EQ(bucket_.bytes_got() - before, PieceCache::kPieceBytes);
+  const auto it = NewIterator(ReadAmount::kMuch);
+  it->Seek("V0150.");
+  ASSERT_TRUE(it->Valid());
+  EXPECT_EQ(bucket_.bytes_got() - before, 5 * PieceCache::kPieceBytes);
+}
+
+TEST_F(BlocksTest, WithoutADiskRunsAreAFourthOfTheMemory) {
+  WriteDay(Series(200, 86, 1600));
+  auto pieces = PieceCache::Open(
+      {.path = "/none", .max_bytes = 0, .memory_bytes = 8u << 20, .env = env_.get()});
+  ASSERT_TRUE(pieces.ok()) << pieces.status();
+  RemoteFiles files(&bucket_, pieces->get());
+  const auto objects = bucket_.Objects();
+  const auto& [key, body] = *std::max_element(
+      objects.begin(), objects.end(),
+      [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  std::unique_ptr<rocksdb::FSRandomAccessFile> file;
+  ASSERT_TRUE(files
+                  .NewRandomAccessFile(RemoteFiles::NameOf(key, body.size(), ReadAmount::kMuch), {},
+                                       &file, nullptr)
+                  .ok());
+  const int before = bucket_.gets();
+  std::string scratch(1, 0);
+  rocksdb::Slice byte;
+  for (uint64_t piece = 0; piece < 20; ++piece) {
+    ASSERT_TRUE(
+        file->Read(piece * PieceCache::kPieceBytes, 1, {}, &byte, scratch.data(), nullptr).ok());
+  }
+  EXPECT_EQ(bucket_.gets() - before, 10);
 }
 
 TEST_F(BlocksTest, ABlockWithoutTheSeriesIsNotRead) {
