@@ -182,7 +182,10 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options) {
                       .cluster = IsCluster(options.config.collector()),
                       .spares = SpareAddresses(options.config.collector()),
                       .home_job = options.config.sources().host().job(),
+                      .home_host = identity->host,
                       .host_jobs = HostJobs(options.config.sources()),
+                      .split_jobs = {options.config.collector().split_jobs().begin(),
+                                     options.config.collector().split_jobs().end()},
                       .stream = [options, identity = *identity, known, refused, missing] {
                         return MakeStreamOptions(options, identity, known, refused, missing);
                       }});

@@ -20,11 +20,13 @@ absl::StatusOr<std::unique_ptr<Delivery>> Delivery::Open(DeliveryOptions options
     self->AddSender(0, self->spool_.get());
     return delivery;
   }
-  TACHO_ASSIGN_OR_RETURN(self->sharded_,
-                         ShardedSpool::Open({.spool = with.spool,
-                                             .shards = static_cast<uint32_t>(with.addresses.size()),
-                                             .home_job = with.home_job,
-                                             .host_jobs = with.host_jobs}));
+  TACHO_ASSIGN_OR_RETURN(
+      self->sharded_, ShardedSpool::Open({.spool = with.spool,
+                                          .division = {static_cast<uint32_t>(with.addresses.size()),
+                                                       with.split_jobs},
+                                          .home_job = with.home_job,
+                                          .home_host = with.home_host,
+                                          .host_jobs = with.host_jobs}));
   for (const auto& [shard, spool] : self->sharded_->spools()) self->AddSender(shard, spool);
   self->sharded_->SetOpened(
       [self](uint32_t shard, Spool* spool) { self->AddSender(shard, spool); });

@@ -34,7 +34,9 @@ struct DeliveryOptions {
   std::vector<std::string> spares;
   // As ShardedSpoolOptions has them.
   std::string home_job;
+  std::string home_host;
   std::set<std::string> host_jobs;
+  std::set<std::string, std::less<>> split_jobs;  // Of the cluster.
   // The settings of one stream, without its addresses, shards and clock. Called for each.
   std::function<StreamOptions()> stream;
 };

@@ -69,7 +69,7 @@ absl::Status Collector::Parts::Start() {
                                                 .store = store_.get(),
                                                 .registry = registry_.get(),
                                                 .now = world_.now,
-                                                .shows = ShownJobs(),
+                                                .shows = ShownRows(),
                                                 .page = [this] { return metrics_page_->Render(); },
                                                 .version = TACHO_VERSION,
                                                 .log = world_.log}));

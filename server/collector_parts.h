@@ -100,6 +100,10 @@ class Collector::Parts {
   // The jobs that lists and /metrics show: in a cluster those that this collector keeps, and not
   // the copies of host rows. Null: all.
   std::function<bool(absl::string_view job)> ShownJobs() const;
+  // The same of what a job has from a host, for split jobs.
+  std::function<bool(absl::string_view job, absl::string_view host)> ShownRows() const;
+  // Null: no job is split.
+  query::OwnPart OwnPart() const;
   // Decides who may use the HTTP port.
   http::HttpGuard Guard() const;
   // The page for browsers, and its API.

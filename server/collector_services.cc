@@ -67,6 +67,7 @@ absl::Status Collector::Parts::MakeServices() {
     return agents->Reports(host, absl::ToUnixNanos(now()));
   };
   query.reports = reports;
+  query.own_part = OwnPart();
   const auto cost = query.cost;
   query_ = std::make_unique<query::QueryService>(std::move(query));
   tensorboard_ = std::make_unique<TensorBoardService>(query_.get());
@@ -99,6 +100,7 @@ void Collector::Parts::MakeView() {
   view.version = TACHO_VERSION;
   view.salt = static_cast<uint64_t>(absl::ToUnixNanos(started_));
   view.shows = ShownJobs();
+  view.own_part = OwnPart();
   view.page_url = [this] { return PageUrl(); };
   view.fill_collector = [this](v1::CollectorResponse* response) { Figures().Fill(response); };
   view_ = std::make_unique<view::ViewService>(std::move(view));
@@ -145,6 +147,7 @@ void Collector::Parts::MakeForwarding() {
   if (!membership_->is_cluster()) return;
   cluster::ForwardedServices::Here here;
   here.query = query_.get();
+  here.service = query_.get();
   here.compare_across = std::bind_front(&query::QueryService::CompareAcross, query_.get());
   here.view = view_.get();
   here.marks = marks_.get();
@@ -193,7 +196,25 @@ absl::Status Collector::Parts::StartGrpc() {
 
 std::function<bool(absl::string_view job)> Collector::Parts::ShownJobs() const {
   if (!membership_->is_cluster()) return nullptr;
-  return [membership = membership_.get()](absl::string_view job) { return membership->Keeps(job); };
+  return [membership = membership_.get()](absl::string_view job) {
+    return membership->Keeps(job) || membership->IsSplit(job);
+  };
+}
+
+std::function<bool(absl::string_view job, absl::string_view host)> Collector::Parts::ShownRows()
+    const {
+  if (!membership_->is_cluster()) return nullptr;
+  return [membership = membership_.get()](absl::string_view job, absl::string_view host) {
+    return membership->Keeps(job, host);
+  };
+}
+
+query::OwnPart Collector::Parts::OwnPart() const {
+  if (membership_->division().split_jobs.empty()) return nullptr;
+  return [membership = membership_.get()](absl::string_view job) -> std::optional<query::HostPart> {
+    if (!membership->IsSplit(job)) return std::nullopt;
+    return query::HostPart{membership->own(), membership->shards()};
+  };
 }
 
 http::HttpGuard Collector::Parts::Guard() const {
@@ -211,6 +232,11 @@ absl::Status Collector::Parts::StartHttp() {
   http::MetricsPageOptions page{store_.get(), registry_,   config_.metrics(),       world_.now,
                                 world_.log,   &readiness_, config_.storage().path()};
   page.shows = ShownJobs();
+  if (OwnPart() != nullptr) {
+    page.is_copy = [membership = membership_.get()](const storage::SeriesSource& source) {
+      return membership->IsSplit(source.job) && !membership->Keeps(source.job, source.host);
+    };
+  }
   page.others.push_back([board = &conditions_->board()](size_t max_lines) {
     return conditions::ConditionFamilies(board->All([](const std::string&) { return true; }),
                                          max_lines);

@@ -12,7 +12,8 @@
 namespace tacho::agent {
 
 ShardedSpool::ShardedSpool(ShardedSpoolOptions options)
-    : options_(std::move(options)), home_(ShardOfJob(options_.home_job, options_.shards)) {}
+    : options_(std::move(options)),
+      home_(options_.division.ShardOf(options_.home_job, options_.home_host)) {}
 
 absl::StatusOr<std::unique_ptr<ShardedSpool>> ShardedSpool::Open(ShardedSpoolOptions options) {
   auto spool = std::unique_ptr<ShardedSpool>(new ShardedSpool(std::move(options)));
@@ -25,14 +26,14 @@ absl::Status ShardedSpool::Load() {
   std::vector<FoundSpool> others;
   TACHO_ASSIGN_OR_RETURN(Spool* const home, OpenShard(home_));
   for (FoundSpool& found : FindSpools(path)) {
-    if (found.shards == options_.shards) {
+    if (found.shards == options_.division.shards && found.split == SplitName(options_.division)) {
       TACHO_RETURN_IF_ERROR(OpenShard(found.shard).status());
     } else {
       others.push_back(std::move(found));
     }
   }
   const MoveTargets targets = {
-      .of_job = [this](absl::string_view job) { return SpoolOf(job); },
+      .of_source = [this](const v1::Source& source) { return OpenShard(ShardOf(source)); },
       .home = home,
       .read_checkpoint = [this](absl::string_view key) { return ReadCheckpoint(key); }};
   for (const FoundSpool& other : others) {
@@ -55,7 +56,7 @@ absl::StatusOr<Spool*> ShardedSpool::OpenShard(uint32_t shard) {
     if (found != spools_.end()) return found->second.get();
   }
   SpoolOptions options = options_.spool;
-  options.path = ShardPath(options_.spool.path, shard, options_.shards);
+  options.path = ShardPath(options_.spool.path, shard, options_.division);
   TACHO_ASSIGN_OR_RETURN(std::unique_ptr<Spool> spool, Spool::Open(std::move(options)));
   Spool* const opened = spool.get();
   {
@@ -66,8 +67,8 @@ absl::StatusOr<Spool*> ShardedSpool::OpenShard(uint32_t shard) {
   return opened;
 }
 
-absl::StatusOr<Spool*> ShardedSpool::SpoolOf(absl::string_view job) {
-  return OpenShard(ShardOfJob(job, options_.shards));
+uint32_t ShardedSpool::ShardOf(const v1::Source& source) const {
+  return options_.division.ShardOf(source.job(), source.host());
 }
 
 std::map<uint32_t, Spool*> ShardedSpool::spools() const {
@@ -78,15 +79,14 @@ std::map<uint32_t, Spool*> ShardedSpool::spools() const {
 }
 
 absl::StatusOr<uint32_t> ShardedSpool::DefineLayout(const v1::Layout& layout) {
-  const std::string& job = layout.source().job();
-  const uint32_t shard = ShardOfJob(job, options_.shards);
+  const uint32_t shard = ShardOf(layout.source());
   TACHO_ASSIGN_OR_RETURN(Spool* const spool, OpenShard(shard));
   TACHO_ASSIGN_OR_RETURN(const uint32_t inner, spool->DefineLayout(layout));
   const auto [handle, is_new] =
       handles_.try_emplace({spool, inner}, static_cast<uint32_t>(layouts_.size() + 1));
   if (!is_new) return handle->second;
   Place place = {.spool = spool, .layout = inner, .shard = shard};
-  if (options_.host_jobs.contains(job)) {
+  if (options_.host_jobs.contains(layout.source().job())) {
     auto copied = std::make_shared<v1::Layout>(layout);
     copied->set_copy(true);
     place.copied = std::move(copied);
@@ -139,7 +139,7 @@ void ShardedSpool::Copy(const Rows& rows, Place* from) {
 }
 
 absl::Status ShardedSpool::AppendEvent(const v1::Event& event, const Checkpoint& checkpoint) {
-  TACHO_ASSIGN_OR_RETURN(Spool* const spool, SpoolOf(event.source().job()));
+  TACHO_ASSIGN_OR_RETURN(Spool* const spool, OpenShard(ShardOf(event.source())));
   TACHO_RETURN_IF_ERROR(BringCheckpoint(checkpoint.key, spool));
   TACHO_RETURN_IF_ERROR(spool->AppendEvent(event, checkpoint));
   KeepWithinBound();
@@ -148,7 +148,8 @@ absl::Status ShardedSpool::AppendEvent(const v1::Event& event, const Checkpoint&
 
 absl::Status ShardedSpool::AppendAttributes(const v1::Attributes& attributes,
                                             const Checkpoint& checkpoint) {
-  TACHO_ASSIGN_OR_RETURN(Spool* const spool, SpoolOf(attributes.job()));
+  const uint32_t shard = options_.division.ShardOf(attributes.job());
+  TACHO_ASSIGN_OR_RETURN(Spool* const spool, OpenShard(shard));
   TACHO_RETURN_IF_ERROR(BringCheckpoint(checkpoint.key, spool));
   TACHO_RETURN_IF_ERROR(spool->AppendAttributes(attributes, checkpoint));
   KeepWithinBound();
@@ -231,7 +232,7 @@ SpoolStats ShardedSpool::Stats() const {
 absl::StatusOr<std::unique_ptr<Spool>> OpenUndivided(const SpoolOptions& options) {
   TACHO_ASSIGN_OR_RETURN(std::unique_ptr<Spool> spool, Spool::Open(options));
   const MoveTargets targets = {
-      .of_job = [&spool](absl::string_view) -> absl::StatusOr<Spool*> { return spool.get(); },
+      .of_source = [&spool](const v1::Source&) -> absl::StatusOr<Spool*> { return spool.get(); },
       .home = spool.get(),
       .read_checkpoint = [&spool](absl::string_view key) { return spool->ReadCheckpoint(key); }};
   bool moved = false;

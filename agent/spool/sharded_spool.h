@@ -1,6 +1,7 @@
 // One spool for each shard of a cluster: what is of a job goes into the spool of the job's shard,
-// from which a stream of its own leads to the member that keeps it. So a member that is away holds
-// up nothing but its own jobs, and no sequence depends on another member.
+// or of the host's part of a split job, from which a stream of its own leads to the member that
+// keeps it. So a member that is away holds up nothing but its own jobs, and no sequence depends on
+// another member.
 //
 // A spool is opened when the first message of its shard comes. `max_bytes` is for all of them
 // together: past it the fullest one drops its oldest messages. So one that waits for a member has
@@ -35,16 +36,18 @@
 #include "agent/spool/spool.h"
 #include "agent/spool/spool_stats.h"
 #include "proto/base/clock.h"
+#include "proto/base/job_shard.h"
 #include "tacho/v1/ingest.pb.h"
 
 namespace tacho::agent {
 
 struct ShardedSpoolOptions {
   SpoolOptions spool;  // Its path is the directory in which the spools lie.
-  uint32_t shards = 2;
-  // The job whose spool is always open, and has the checkpoints that came with no rows. Two agents
-  // with one directory are found by it.
+  JobDivision division = {.shards = 2, .split_jobs = {}};
+  // The job whose spool on this host is always open, and has the checkpoints that came with no
+  // rows. Two agents with one directory are found by it.
   std::string home_job;
+  std::string home_host;
   // The jobs of rows about the host itself: their rows are copied.
   std::set<std::string> host_jobs;
   std::function<absl::Time()> monotonic = MonotonicNow;
@@ -105,8 +108,8 @@ class ShardedSpool : public RowSink {
   explicit ShardedSpool(ShardedSpoolOptions options);
 
   absl::Status Load();
+  uint32_t ShardOf(const v1::Source& source) const;
   absl::StatusOr<Spool*> OpenShard(uint32_t shard) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<Spool*> SpoolOf(absl::string_view job) ABSL_LOCKS_EXCLUDED(mutex_);
   // After it `to` alone may have the checkpoint.
   absl::Status BringCheckpoint(absl::string_view key, Spool* to);
   // Gives the rows of a host's own job to the shards of the jobs that run here.

@@ -320,13 +320,16 @@ void Spool::SetListener(std::function<void()> appended) {
   listener_ = std::move(listener);
 }
 
-std::string Spool::JobOf(const SpooledMessage& message) const {
-  if (message.kind() == v1::ClientMessage::kEvent) return message.Parsed().event().source().job();
-  if (message.kind() == v1::ClientMessage::kAttributes) return message.Parsed().attributes().job();
-  if (!message.is_batch()) return "";
-  absl::MutexLock lock(&mutex_);
-  const auto found = layouts_.find(message.layout());
-  return found == layouts_.end() ? std::string() : found->second.job;
+v1::Source Spool::SourceOf(const SpooledMessage& message) const {
+  v1::Source source;
+  if (message.kind() == v1::ClientMessage::kEvent) return message.Parsed().event().source();
+  if (message.kind() == v1::ClientMessage::kAttributes) {
+    source.set_job(message.Parsed().attributes().job());
+  } else if (message.is_batch()) {
+    const auto layout = FindLayout(message.layout());
+    if (layout.ok()) return layout->source();
+  }
+  return source;
 }
 
 SpoolStats Spool::Stats() const {

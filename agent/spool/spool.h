@@ -147,8 +147,8 @@ class Spool : public RowSink {
   // Gap, it is left out instead, and one with a sequence of its own is spooled.
   absl::Status Drop(uint64_t sequence, uint64_t rows, absl::string_view reason)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The job that an entry is of; empty if it is of none.
-  std::string JobOf(const SpooledMessage& message) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // What an entry is of; empty if it is of no job, or its layout cannot be read.
+  v1::Source SourceOf(const SpooledMessage& message) const ABSL_LOCKS_EXCLUDED(mutex_);
   // The limits of the collector; only lowers what later batches and their layouts may be.
   void LimitBatches(const BatchLimits& limits) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -56,7 +56,7 @@ class Mover {
     const bool is_gap = entry.message.kind() == v1::ClientMessage::kGap;
     Spool* target = targets_.home;
     if (!is_gap) {
-      TACHO_ASSIGN_OR_RETURN(target, targets_.of_job(from_->JobOf(entry.message)));
+      TACHO_ASSIGN_OR_RETURN(target, targets_.of_source(from_->SourceOf(entry.message)));
     }
     const auto [moved, is_new] = moved_.try_emplace(target, 0);
     if (is_new && !absl::SimpleAtoi(target->ReadCheckpoint(key_), &moved->second)) {

@@ -7,14 +7,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "agent/spool/spool.h"
 #include "agent/spool/spool_division.h"
 
 namespace tacho::agent {
 
 struct MoveTargets {
-  std::function<absl::StatusOr<Spool*>(absl::string_view job)> of_job;
+  // Attributes have no host.
+  std::function<absl::StatusOr<Spool*>(const v1::Source& source)> of_source;
   // Takes what is of no job: Gaps, and the checkpoints of sources.
   Spool* home = nullptr;
   // As RowSink::ReadCheckpoint(), over all targets.

@@ -58,6 +58,11 @@ absl::StatusOr<std::vector<std::string>> Members(const config::v1::Agent::Collec
 absl::StatusOr<std::vector<std::string>> CollectorAddresses(
     const config::v1::Agent::Collector& config) {
   if (!config.members().empty()) return Members(config);
+  if (!config.split_jobs().empty()) {
+    return absl::InvalidArgumentError(
+        "collector.split_jobs needs collector.members, the collectors that share the rows of these "
+        "jobs");
+  }
   if (!config.spares().empty()) {
     return absl::InvalidArgumentError(
         "collector.spares needs collector.members, the collectors that they stand in for");

@@ -338,7 +338,7 @@ std::string Sender::NoteDenied(const Suspicion::Message& message, const grpc::St
   if (!entries.ok() || entries->empty() || entries->front().sequence != message.sequence) {
     return reason;
   }
-  const std::string job = spool_->JobOf(entries->front().message);
+  const std::string job = spool_->SourceOf(entries->front().message).job();
   if (!job.empty()) memory().denied.Deny(job, reason, now);
   return reason;
 }

@@ -258,7 +258,8 @@ absl::Status StreamSession::SendFront() {
     return GiveUpFront("the collector refuses its layout");
   }
   if (!memory_->denied.empty()) {
-    const std::string* why = memory_->denied.Find(spool_->JobOf(front.message), MonotonicNow());
+    const std::string job = spool_->SourceOf(front.message).job();
+    const std::string* why = memory_->denied.Find(job, MonotonicNow());
     if (why != nullptr) return GiveUpFront(*why);
   }
   uint32_t id = 0;

@@ -2,6 +2,7 @@
 
 #include <openssl/evp.h>
 
+#include "absl/strings/str_cat.h"
 #include "proto/base/check.h"
 
 namespace tacho {
@@ -13,6 +14,10 @@ uint32_t ShardOfJob(absl::string_view job, uint32_t shards) {
   uint64_t first = 0;
   for (int at = 0; at < 8; ++at) first = first << 8 | digest[at];
   return static_cast<uint32_t>(first % shards);
+}
+
+uint32_t ShardOfHost(absl::string_view job, absl::string_view host, uint32_t shards) {
+  return ShardOfJob(absl::StrCat(job, absl::string_view("\0", 1), host), shards);
 }
 
 }  // namespace tacho

@@ -1,7 +1,10 @@
-// Which collector of a cluster keeps a job. Agents, importers and collectors must agree.
+// Which collector of a cluster keeps what. Agents, importers and collectors must agree.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
 
 #include "absl/strings/string_view.h"
 
@@ -10,5 +13,23 @@ namespace tacho {
 // From 0 to shards - 1: the first 8 bytes of SHA-256(job), as a big-endian number, modulo `shards`.
 // 0 if there is one shard or none.
 uint32_t ShardOfJob(absl::string_view job, uint32_t shards);
+
+// The same of a split job, whose rows and events are divided by their hosts: the first 8 bytes of
+// SHA-256(job, a zero byte, host).
+uint32_t ShardOfHost(absl::string_view job, absl::string_view host, uint32_t shards);
+
+// How the jobs of a cluster are divided.
+struct JobDivision {
+  uint32_t shards = 1;
+  std::set<std::string, std::less<>> split_jobs;
+
+  bool IsSplit(absl::string_view job) const { return shards > 1 && split_jobs.contains(job); }
+  // Of the job itself, which for a split job keeps what belongs to no host: its attributes.
+  uint32_t ShardOf(absl::string_view job) const { return ShardOfJob(job, shards); }
+  // Of what the job has from this host; an empty host stands for the job itself.
+  uint32_t ShardOf(absl::string_view job, absl::string_view host) const {
+    return IsSplit(job) && !host.empty() ? ShardOfHost(job, host, shards) : ShardOf(job);
+  }
+};
 
 }  // namespace tacho

@@ -55,7 +55,7 @@ void FollowCounters(storage::SeriesId known_series, JobScrape* job) {
 
 void TakeOwnInputs(JobScrape* job) {
   for (size_t i = 0; i < job->rows.size(); ++i) {
-    if (job->rows[i].values.empty()) continue;
+    if (job->rows[i].values.empty() || job->rows[i].copy) continue;
     for (const ColumnTargets& targets : job->plans[i]->own) {
       if (!targets.used) continue;
       job->inputs.push_back(
@@ -64,10 +64,24 @@ void TakeOwnInputs(JobScrape* job) {
   }
 }
 
+void MarkCopies(const Aggregator::IsCopy& is_copy, std::vector<CopiedRow>* rows) {
+  if (is_copy == nullptr) return;
+  const storage::SeriesSource* source = nullptr;
+  bool copy = false;
+  for (CopiedRow& row : *rows) {  // Those of a source are adjacent.
+    if (row.source != source) copy = is_copy(*row.source);
+    source = row.source;
+    row.copy = copy;
+  }
+}
+
 }  // namespace
 
-Aggregator::Aggregator(const storage::Store* store, AggregateRulesPtr rules)
-    : store_(store), rules_(std::move(rules)), known_series_(store->Stats().next_series_id) {}
+Aggregator::Aggregator(const storage::Store* store, AggregateRulesPtr rules, IsCopy is_copy)
+    : store_(store),
+      is_copy_(std::move(is_copy)),
+      rules_(std::move(rules)),
+      known_series_(store->Stats().next_series_id) {}
 
 Aggregator::~Aggregator() = default;
 
@@ -209,6 +223,7 @@ void Aggregator::Scrape(const ScrapeOptions& options,
                         absl::FunctionRef<bool(absl::string_view job)> visible, std::string* page) {
   absl::MutexLock lock(&mutex_);
   LatestCopy copy(*store_, options.now - options.staleness);
+  MarkCopies(is_copy_, &copy.rows());
   const Jobs jobs = GroupByJob(&copy.rows());
   ForgetOthers(jobs);
   // Work that concerns one job alone is done for several jobs at once.

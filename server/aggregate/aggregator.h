@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,8 +44,11 @@ struct JobScrape;
 // so the store's locks come after it: no holder of one of those may ask for a page.
 class Aggregator {
  public:
+  // Which sources are copies of rows that another collector has; null: none.
+  using IsCopy = std::function<bool(const storage::SeriesSource& source)>;
+
   // The store is not owned and must outlive this.
-  Aggregator(const storage::Store* store, AggregateRulesPtr rules);
+  Aggregator(const storage::Store* store, AggregateRulesPtr rules, IsCopy is_copy = nullptr);
   ~Aggregator();
 
   // Aggregates start over: counters at 0, as after a restart.
@@ -64,6 +68,7 @@ class Aggregator {
   void OrderCells() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const storage::Store* const store_;
+  const IsCopy is_copy_;
   absl::Mutex mutex_;
   AggregateRulesPtr rules_ ABSL_GUARDED_BY(mutex_);
   // Series below this id existed before: their first value is no growth.

@@ -176,7 +176,7 @@ uint64_t CountSilentTasks(absl::Time listed_from, const JobScrape& job) {
   const absl::flat_hash_set<uint32_t>& reporting = job.state->present.tasks;
   absl::flat_hash_set<uint32_t> silent;
   for (const CopiedRow& row : job.rows) {
-    if (!row.values.empty() || row.received < listed_from) continue;
+    if (row.copy || !row.values.empty() || row.received < listed_from) continue;
     if (!row.source->task || row.layout->attempt != job.attempt) continue;
     if (!reporting.contains(*row.source->task)) silent.insert(*row.source->task);
   }
@@ -186,12 +186,12 @@ uint64_t CountSilentTasks(absl::Time listed_from, const JobScrape& job) {
 void FindPresent(JobScrape* job) {
   Presence now;
   for (const CopiedRow& row : job->rows) {
-    if (!row.values.empty()) now.layouts.push_back(row.layout->id);
+    if (!row.copy && !row.values.empty()) now.layouts.push_back(row.layout->id);
   }
   Presence& before = job->state->present;
   if (now.layouts == before.layouts) return;
   for (const CopiedRow& row : job->rows) {
-    if (row.values.empty()) continue;
+    if (row.copy || row.values.empty()) continue;
     now.hosts.insert(row.source->host);
     if (!row.source->task) continue;
     now.tasks.insert(*row.source->task);
@@ -205,7 +205,7 @@ void FindPresent(JobScrape* job) {
 
 void LookAtRows(absl::Time listed_from, JobScrape* job) {
   for (const CopiedRow& row : job->rows) {
-    if (row.received < listed_from) continue;
+    if (row.copy || row.received < listed_from) continue;
     job->last_time_ns = job->listed ? std::max(job->last_time_ns, row.time_ns) : row.time_ns;
     job->attempt = std::max(job->attempt, row.layout->attempt);
     job->listed = true;
@@ -213,7 +213,7 @@ void LookAtRows(absl::Time listed_from, JobScrape* job) {
   FindPresent(job);
   job->silent_tasks = CountSilentTasks(listed_from, *job);
   ForEachSource(*job, [job](size_t begin, size_t end) {
-    IncludeStep(job->rows.subspan(begin, end - begin), job);
+    if (!job->rows[begin].copy) IncludeStep(job->rows.subspan(begin, end - begin), job);
   });
 }
 
@@ -240,6 +240,7 @@ void KeepNewest(JobScrape* job) {
       job->plans[i]->fresh_series = fresh;
       now += fresh;
     }
+    if (job->rows[begin].copy) return;
     job->series += now;
     if (before > now) job->state->series_left += before - now;
   });

@@ -18,6 +18,7 @@ struct CopiedRow {
   const storage::SeriesSource* source = nullptr;
   storage::JobId job = 0;
   bool full = false;  // No value is a stale marker.
+  bool copy = false;  // Another collector counts it: here it is only bound to jobs of its host.
   int64_t time_ns = 0;
   int64_t step = storage::kNoStep;
   absl::Time received;

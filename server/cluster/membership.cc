@@ -156,6 +156,10 @@ absl::StatusOr<Self> FindSelf(const config::v1::Collector& config, absl::string_
       return Wrong("cluster.spares",
                    "needs cluster.members, the collectors that they stand in for");
     }
+    if (!cluster.split_jobs().empty()) {
+      return Wrong("cluster.split_jobs",
+                   "needs cluster.members, the collectors that share the rows of these jobs");
+    }
     return Self();
   }
   TACHO_RETURN_IF_ERROR(CheckMembers(cluster));
@@ -175,6 +179,7 @@ struct Membership::State {
   };
   config::v1::Collector config;  // Only what channels need.
   std::vector<std::string> addresses;
+  JobDivision division;
   std::function<std::string(uint32_t)> owner;  // Null: always those of `addresses`.
   uint32_t own = 0;
   absl::Mutex mutex;
@@ -200,6 +205,8 @@ absl::StatusOr<Membership> Membership::Make(const config::v1::Collector& config,
   *state->config.mutable_listen()->mutable_tls() = config.listen().tls();
   *state->config.mutable_cluster() = cluster;
   state->addresses = {cluster.members().begin(), cluster.members().end()};
+  state->division.shards = static_cast<uint32_t>(state->addresses.size());
+  state->division.split_jobs.insert(cluster.split_jobs().begin(), cluster.split_jobs().end());
   state->own = self.home.value_or(0);
   if (seat.has_value()) {
     TACHO_CHECK(seat->shard < state->addresses.size());
@@ -221,7 +228,7 @@ bool Membership::moves() const { return state_->owner != nullptr; }
 
 uint32_t Membership::own() const { return state_->own; }
 
-uint32_t Membership::ShardOf(absl::string_view job) const { return ShardOfJob(job, shards()); }
+const JobDivision& Membership::division() const { return state_->division; }
 
 std::string Membership::address(uint32_t shard) const {
   TACHO_CHECK(shard < shards());
@@ -239,6 +246,17 @@ absl::Status Membership::CheckKeeps(absl::string_view job) const {
   return errors::ErrorOf(
       errors::Failure::kMisdirected,
       absl::StrCat("job ", job, " belongs to ", NameOf(shard), ": send it there"));
+}
+
+absl::Status Membership::CheckKeeps(absl::string_view job, absl::string_view host) const {
+  if (!IsSplit(job)) return CheckKeeps(job);
+  const uint32_t shard = ShardOf(job, host);
+  if (shard == own()) return absl::OkStatus();
+  return errors::ErrorOf(
+      errors::Failure::kMisdirected,
+      absl::StrCat("job ", job, " is divided by hosts (cluster.split_jobs), and host ", host,
+                   " belongs to ", NameOf(shard),
+                   ": send it there; an agent needs the same collector.split_jobs"));
 }
 
 std::shared_ptr<grpc::Channel> Membership::channel(uint32_t shard) const {

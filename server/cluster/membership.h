@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "proto/base/job_shard.h"
 #include "tacho/config/v1/collector.pb.h"
 
 namespace grpc {
@@ -64,8 +65,18 @@ class Membership {
   uint32_t own() const;
   // Whether shards move from one collector to another.
   bool moves() const;
-  uint32_t ShardOf(absl::string_view job) const;
+  const JobDivision& division() const;
+  // Of the job itself. Of a split one (cluster.split_jobs) it keeps what belongs to no host.
+  uint32_t ShardOf(absl::string_view job) const { return division().ShardOf(job); }
   bool Keeps(absl::string_view job) const { return ShardOf(job) == own(); }
+  // Of what the job has from a host.
+  uint32_t ShardOf(absl::string_view job, absl::string_view host) const {
+    return division().ShardOf(job, host);
+  }
+  bool Keeps(absl::string_view job, absl::string_view host) const {
+    return ShardOf(job, host) == own();
+  }
+  bool IsSplit(absl::string_view job) const { return division().IsSplit(job); }
 
   // HOST:PORT of the owner's gRPC port; empty without a cluster. Where the owner is not known, of
   // the shard's place in `cluster.members`. REQUIRES: shard < shards().
@@ -77,6 +88,8 @@ class Membership {
   // For rows and requests that came to the wrong collector.
   //   FAILED_PRECONDITION  (MISDIRECTED) another member keeps the job; the text names it.
   absl::Status CheckKeeps(absl::string_view job) const;
+  // The same for what the job has from a host.
+  absl::Status CheckKeeps(absl::string_view job, absl::string_view host) const;
 
   // The channel to a shard's owner, made at the first call and shared by all. It connects by
   // itself, and again after a failure. TLS if listen.tls has a certificate, which is then shown as

@@ -20,7 +20,7 @@ struct ForwardingOptions {
   prometheus::Registry* registry = nullptr;
   std::function<absl::Time()> now;
   // As ReceiverOptions has them; called from Start() to Stop().
-  std::function<bool(absl::string_view job)> shows;
+  std::function<bool(absl::string_view job, absl::string_view host)> shows;
   std::function<std::string()> page;
   std::string version;  // The collector's.
   log::Log log;

@@ -44,7 +44,8 @@ struct ReceiverOptions {
   storage::Store* store = nullptr;  // Not owned, as the next; both must outlive it.
   prometheus::Registry* registry = nullptr;
   std::function<absl::Time()> now;
-  std::function<bool(absl::string_view job)> shows;  // As SeriesTexts has it.
+  std::function<bool(absl::string_view job, absl::string_view host)>
+      shows;  // As SeriesTexts has it.
   // The collector's page of metrics. Called on the receiver's thread, if it gets aggregates.
   std::function<std::string()> page;
   std::string version;  // The collector's, for User-Agent.

@@ -135,7 +135,7 @@ const std::vector<SeriesTextPtr>& SeriesTexts::Of(const storage::LayoutPtr& layo
     }
     auto made = std::make_unique<std::vector<SeriesTextPtr>>();
     for (const storage::Series* series : layout->series) {
-      const bool shown = shows_ == nullptr || shows_(series->source->job);
+      const bool shown = shows_ == nullptr || shows_(series->source->job, series->source->host);
       made->push_back(shown ? naming_->TextOf(*series, layout->attempt) : nullptr);
     }
     series_ += made->size();

@@ -75,9 +75,10 @@ class SeriesTexts {
   // Series whose texts are kept: about 100 MB at 500 bytes each. Beyond that all are made anew.
   static constexpr size_t kMaxSeries = 200'000;
 
-  // `shows` leaves jobs out; null: none.
-  explicit SeriesTexts(std::shared_ptr<const SeriesNaming> naming,
-                       std::function<bool(absl::string_view job)> shows = nullptr)
+  // `shows` leaves out what jobs have from hosts; null: nothing.
+  explicit SeriesTexts(
+      std::shared_ptr<const SeriesNaming> naming,
+      std::function<bool(absl::string_view job, absl::string_view host)> shows = nullptr)
       : naming_(std::move(naming)), shows_(std::move(shows)) {}
 
   // One a column, null where the series is not wanted. Valid until the next call.
@@ -85,7 +86,7 @@ class SeriesTexts {
 
  private:
   const std::shared_ptr<const SeriesNaming> naming_;
-  const std::function<bool(absl::string_view job)> shows_;
+  const std::function<bool(absl::string_view job, absl::string_view host)> shows_;
   absl::flat_hash_map<storage::LayoutId, std::unique_ptr<std::vector<SeriesTextPtr>>> layouts_;
   size_t series_ = 0;
   storage::LayoutId last_id_ = 0;

@@ -76,7 +76,7 @@ Families LogFamilies(const log::LogCounts& counts) {
 MetricsPage::MetricsPage(MetricsPageOptions options)
     : options_(std::move(options)),
       limits_(options_.options),
-      aggregator_(options_.store, RulesOf(options_.options)) {
+      aggregator_(options_.store, RulesOf(options_.options), options_.is_copy) {
   TACHO_CHECK(options_.store != nullptr);
 }
 

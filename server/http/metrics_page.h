@@ -34,6 +34,7 @@ struct MetricsPageOptions {
   std::string storage_path;  // The free room there is shown. Empty: it is not.
   // Leaves the lines of jobs out; null: none.
   std::function<bool(absl::string_view job)> shows;
+  aggregate::Aggregator::IsCopy is_copy;
   // Families of other parts, asked at each scrape; each may return so many lines.
   std::vector<std::function<std::vector<prometheus::MetricFamily>(size_t max_lines)>> others;
 };

@@ -154,7 +154,15 @@ absl::Status Admission::CheckShard(const v1::Hello& untrusted) const {
 
 absl::Status Admission::CheckShard(const std::string& job, absl::string_view field) const {
   if (options_.membership == nullptr) return absl::OkStatus();
-  const absl::Status keeps = options_.membership->CheckKeeps(job);
+  return Kept(options_.membership->CheckKeeps(job), field);
+}
+
+absl::Status Admission::CheckShard(const v1::Source& source, absl::string_view field) const {
+  if (options_.membership == nullptr) return absl::OkStatus();
+  return Kept(options_.membership->CheckKeeps(source.job(), source.host()), field);
+}
+
+absl::Status Admission::Kept(const absl::Status& keeps, absl::string_view field) const {
   if (keeps.ok()) return keeps;
   return Refuse(Refusal::kShard, errors::ErrorOf(errors::Failure::kMisdirected,
                                                  absl::StrCat(field, ": ", keeps.message())));

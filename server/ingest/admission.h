@@ -91,6 +91,8 @@ class Admission {
   // Step 9: whether a stream is meant for this collector, and whether it keeps a job.
   absl::Status CheckShard(const v1::Hello& untrusted) const;
   absl::Status CheckShard(const std::string& job, absl::string_view field) const;
+  // The same for what the job has from a host, which counts for split jobs.
+  absl::Status CheckShard(const v1::Source& source, absl::string_view field) const;
 
   // The part that may be stored now (step 12).
   TimeWindow Window() const;
@@ -104,6 +106,8 @@ class Admission {
   absl::Status RefuseField(Refusal reason, absl::string_view field,
                            absl::string_view problem) const;
   absl::Status CheckSequence(absl::string_view field, uint64_t sequence) const;
+  // Counts what Membership::CheckKeeps() has refused.
+  absl::Status Kept(const absl::Status& keeps, absl::string_view field) const;
   // OK if `problem` is empty.
   absl::Status CheckText(absl::string_view field, absl::string_view problem) const;
   absl::Status CheckSource(absl::string_view field, const v1::Source& source) const;

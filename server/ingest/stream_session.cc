@@ -292,9 +292,8 @@ absl::Status StreamSession::CheckClock() const {
   return errors::ErrorOf(errors::Failure::kClockDoubted, doubt);
 }
 
-absl::Status StreamSession::CheckJob(const std::string& job, absl::string_view field) const {
-  TACHO_RETURN_IF_ERROR(context_.admission->CheckRights(rights_->CheckJob(job, field)));
-  return context_.admission->CheckShard(job, field);
+absl::Status StreamSession::CheckMay(const std::string& job, absl::string_view field) const {
+  return context_.admission->CheckRights(rights_->CheckJob(job, field));
 }
 
 void StreamSession::NoteHost(const std::string& host) {
@@ -314,9 +313,9 @@ absl::Status StreamSession::HandleLayout(const v1::Layout& untrusted) {
   const uint64_t others = columns_ - before;
   TACHO_ASSIGN_OR_RETURN(auto admitted, context_.admission->AdmitLayout(untrusted, others));
   constexpr absl::string_view kField = "layout.source.job";
-  const std::string& named = untrusted.source().job();
-  TACHO_RETURN_IF_ERROR(context_.admission->CheckRights(rights_->CheckJob(named, kField)));
-  if (!untrusted.copy()) TACHO_RETURN_IF_ERROR(context_.admission->CheckShard(named, kField));
+  const v1::Source& source = untrusted.source();
+  TACHO_RETURN_IF_ERROR(CheckMay(source.job(), kField));
+  if (!untrusted.copy()) TACHO_RETURN_IF_ERROR(context_.admission->CheckShard(source, kField));
   NoteHost(untrusted.source().host());
   storage::Registration registration;
   if (!admitted.definition.series.empty()) {
@@ -360,7 +359,9 @@ bool StreamSession::AdmitJob(const std::string& job) {
 absl::Status StreamSession::HandleEvent(const v1::Event& untrusted) {
   const auto event = context_.admission->AdmitEvent(untrusted);
   if (!event.ok()) return event.status();
-  TACHO_RETURN_IF_ERROR(CheckJob(untrusted.source().job(), "event.source.job"));
+  constexpr absl::string_view kField = "event.source.job";
+  TACHO_RETURN_IF_ERROR(CheckMay(untrusted.source().job(), kField));
+  TACHO_RETURN_IF_ERROR(context_.admission->CheckShard(untrusted.source(), kField));
   const TimeWindow window = context_.admission->Window();
   const bool outside = event->time_ns > window.newest_ns || event->time_ns < window.oldest_ns;
   if (outside) TACHO_RETURN_IF_ERROR(CheckClock());
@@ -380,7 +381,9 @@ absl::Status StreamSession::HandleEvent(const v1::Event& untrusted) {
 absl::Status StreamSession::HandleAttributes(const v1::Attributes& untrusted) {
   const auto attributes = context_.admission->AdmitAttributes(untrusted);
   if (!attributes.ok()) return attributes.status();
-  TACHO_RETURN_IF_ERROR(CheckJob(untrusted.job(), "attributes.job"));
+  constexpr absl::string_view kField = "attributes.job";
+  TACHO_RETURN_IF_ERROR(CheckMay(untrusted.job(), kField));
+  TACHO_RETURN_IF_ERROR(context_.admission->CheckShard(untrusted.job(), kField));
   Charge(SamplesOf(untrusted), nullptr);
   origin_.sequence = untrusted.sequence();
   if (!AdmitJob(attributes->job)) return absl::OkStatus();

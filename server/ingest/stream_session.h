@@ -96,7 +96,7 @@ class StreamSession {
   //   UNAVAILABLE  (CLOCK_DOUBTED) it may be the collector's clock that is wrong: nothing is to be
   //                settled, so that the agent keeps it.
   absl::Status CheckClock() const;
-  absl::Status CheckJob(const std::string& job, absl::string_view field) const;
+  absl::Status CheckMay(const std::string& job, absl::string_view field) const;
   void NoteHost(const std::string& host);
   // Closes the holes below what the agent's spool still holds: what the store never got is lost or,
   // if the agent has other collectors too, will not come.

@@ -79,8 +79,10 @@ std::optional<uint32_t> Intake::PassesTo(const storage::Labels& labels,
   const cluster::Membership* const membership = options_.admission->membership();
   if (membership == nullptr || !CanPass(sender)) return std::nullopt;
   const auto mapped = mapping()->Map(labels);
-  if (!mapped.ok() || mapped->dropped || membership->Keeps(mapped->source.job)) return std::nullopt;
-  return membership->ShardOf(mapped->source.job);
+  if (!mapped.ok() || mapped->dropped) return std::nullopt;
+  const storage::Source& source = mapped->source;
+  if (membership->Keeps(source.job, source.host)) return std::nullopt;
+  return membership->ShardOf(source.job, source.host);
 }
 
 void Intake::Write(const ForeignWrite& write, const Sender& sender, Done done) {

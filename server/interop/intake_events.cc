@@ -152,14 +152,14 @@ absl::Status Intake::EventsRequest::Admit(const LabelMapping& mapping, uint32_t 
 absl::StatusOr<bool> Intake::EventsRequest::GoesElsewhere(const storage::Event& event,
                                                           uint32_t index) {
   const cluster::Membership* const membership = options_.admission->membership();
-  const std::string& job = event.source.job;
-  if (membership == nullptr || membership->Keeps(job)) return false;
+  const auto& [job, host] = std::tie(event.source.job, event.source.host);
+  if (membership == nullptr || membership->Keeps(job, host)) return false;
   if (can_pass_) {
     TACHO_RETURN_IF_ERROR(CheckJob(job));
-    passed_[membership->ShardOf(job)].push_back(index);
+    passed_[membership->ShardOf(job, host)].push_back(index);
   } else {
     ++elsewhere_;
-    Refused(membership->CheckKeeps(job).message());
+    Refused(membership->CheckKeeps(job, host).message());
   }
   return true;
 }

@@ -54,7 +54,7 @@ absl::Status Intake::Request::MakeSheets() {
       intake_.sheets_.Put(series.key, places_[i], generation_);
       continue;
     }
-    if (const auto shard = ShardElsewhere(mapped->source.job); shard.has_value()) {
+    if (const auto shard = ShardElsewhere(mapped->source); shard.has_value()) {
       places_[i].kind = Place::Kind::kElsewhere;
       places_[i].column = *shard;
       intake_.sheets_.Put(series.key, places_[i], generation_);
@@ -86,10 +86,10 @@ void Intake::Request::MarkInvalid(size_t index, const absl::Status& why) {
   places_[index].kind = Place::Kind::kInvalid;  // Not remembered: the next request hears it again.
 }
 
-std::optional<uint32_t> Intake::Request::ShardElsewhere(const std::string& job) const {
+std::optional<uint32_t> Intake::Request::ShardElsewhere(const storage::Source& source) const {
   const cluster::Membership* const membership = options_.admission->membership();
-  if (membership == nullptr || membership->Keeps(job)) return std::nullopt;
-  return membership->ShardOf(job);
+  if (membership == nullptr || membership->Keeps(source.job, source.host)) return std::nullopt;
+  return membership->ShardOf(source.job, source.host);
 }
 
 void Intake::Request::RefuseElsewhere(const ForeignSeries& series) {
@@ -99,7 +99,8 @@ void Intake::Request::RefuseElsewhere(const ForeignSeries& series) {
   if (auto labels = LabelsOfKey(series.key); labels.ok()) {
     const auto mapped = intake_.mapping()->Map(*std::move(labels));
     if (!mapped.ok()) return;
-    const auto keeps = options_.admission->membership()->CheckKeeps(mapped->source.job);
+    const storage::Source& source = mapped->source;
+    const auto keeps = options_.admission->membership()->CheckKeeps(source.job, source.host);
     elsewhere_example_ = std::string(keeps.message());
   }
 }

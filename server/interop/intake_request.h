@@ -76,7 +76,7 @@ class Intake::Request {
   absl::Status MakeSheet(const std::vector<NewSeries>& series, size_t begin, size_t end);
   void MarkInvalid(size_t index, const absl::Status& why);
   // The shard of a job that another member keeps.
-  std::optional<uint32_t> ShardElsewhere(const std::string& job) const;
+  std::optional<uint32_t> ShardElsewhere(const storage::Source& source) const;
   // Counts a series whose job another member keeps.
   void RefuseElsewhere(const ForeignSeries& series);
   // A message to a shard.

@@ -35,6 +35,11 @@ absl::Status CheckKept(const cluster::Membership* membership, const http::HttpRe
                        "cluster, and ",
                        membership->NameOf(membership->own()), " reads only its own: ", kAskAll));
     }
+    if (membership->IsSplit(job->value())) {
+      return errors::ErrorOf(errors::Failure::kMisdirected,
+                             absl::StrCat("the hosts of job ", job->value(),
+                                          " are divided over all members: ", kAskAll));
+    }
     const uint32_t shard = membership->ShardOf(job->value());
     if (shard == membership->own()) continue;
     return errors::ErrorOf(

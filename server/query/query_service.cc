@@ -229,6 +229,31 @@ grpc::ServerWriteReactor<Response>* QueryService::Stream(const char* method,
   return reactor;
 }
 
+template <typename Response>
+grpc::ServerWriteReactor<Response>* QueryService::Across(const char* method,
+                                                         grpc::CallbackServerContext* context,
+                                                         const std::string& job,
+                                                         Pieces<Response> work) {
+  return Stream<Response>(
+      method, context, {&job, "job"}, [work = std::move(work)](StreamReactor<Response>* reactor) {
+        return work(reactor->control(),
+                    [reactor](Response piece) { return reactor->Write(std::move(piece)); });
+      });
+}
+
+template grpc::ServerWriteReactor<v1::ListSeriesResponse>* QueryService::Across(
+    const char*, grpc::CallbackServerContext*, const std::string&, Pieces<v1::ListSeriesResponse>);
+template grpc::ServerWriteReactor<v1::RangeResponse>* QueryService::Across(
+    const char*, grpc::CallbackServerContext*, const std::string&, Pieces<v1::RangeResponse>);
+template grpc::ServerWriteReactor<v1::IntegrateResponse>* QueryService::Across(
+    const char*, grpc::CallbackServerContext*, const std::string&, Pieces<v1::IntegrateResponse>);
+template grpc::ServerWriteReactor<v1::LatestResponse>* QueryService::Across(
+    const char*, grpc::CallbackServerContext*, const std::string&, Pieces<v1::LatestResponse>);
+template grpc::ServerWriteReactor<v1::ListEventsResponse>* QueryService::Across(
+    const char*, grpc::CallbackServerContext*, const std::string&, Pieces<v1::ListEventsResponse>);
+template grpc::ServerWriteReactor<v1::ExportResponse>* QueryService::Across(
+    const char*, grpc::CallbackServerContext*, const std::string&, Pieces<v1::ExportResponse>);
+
 grpc::ServerUnaryReactor* QueryService::ListJobs(grpc::CallbackServerContext* context,
                                                  const v1::ListJobsRequest* request,
                                                  v1::ListJobsResponse* response) {
@@ -236,7 +261,7 @@ grpc::ServerUnaryReactor* QueryService::ListJobs(grpc::CallbackServerContext* co
       "ListJobs", context, {},
       [this, request, response](const security::Rights& rights, const QueryControl& control) {
         return query::ListJobs(*options_.store, *request, options_.now(), control, response, rights,
-                               options_.job_refusals);
+                               options_.job_refusals, options_.own_part);
       });
 }
 

@@ -27,6 +27,8 @@
 #include "server/query/query_metrics.h"
 #include "server/query/range/columns_ahead.h"
 #include "server/query/reactors.h"
+#include "server/query/read/host_part.h"
+#include "server/query/read/message_packing.h"
 #include "server/query/running_queries.h"
 #include "server/query/watch/conditions_watch.h"
 #include "server/query/watch/watch_hub.h"
@@ -54,6 +56,7 @@ struct QueryServiceOptions {
   std::shared_ptr<const cost::CostSettings> cost = nullptr;
   // Whether the agent of a host reports now, for Goodput. Null: no agents are known.
   std::function<bool(const std::string& host)> reports = nullptr;
+  OwnPart own_part = nullptr;                            // For lists. Null: no job is split.
   absl::Duration watch_alive_after = absl::Seconds(15);  // As WatchHubOptions::alive_after.
 };
 
@@ -129,6 +132,15 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
                                        v1::ConditionsResponse* response) override;
   grpc::ServerWriteReactor<v1::WatchConditionsResponse>* WatchConditions(
       grpc::CallbackServerContext* context, const v1::WatchConditionsRequest* request) override;
+
+  // Answers a call with what `work` sends, from a worker: for answers that are put together from
+  // those of other members. The call is admitted, counted and bounded as if it were answered here.
+  template <typename Response>
+  using Pieces = std::function<absl::Status(const QueryControl&, Send<Response>)>;
+  template <typename Response>
+  grpc::ServerWriteReactor<Response>* Across(const char* method,
+                                             grpc::CallbackServerContext* context,
+                                             const std::string& job, Pieces<Response> work);
 
   // For other services whose calls are queries too: they are admitted, counted, bounded and drained
   // like this service's own. `method` is a literal.

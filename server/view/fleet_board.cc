@@ -12,6 +12,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 #include "server/query/lists/job_detail.h"
+#include "server/query/lists/job_listing.h"
 #include "server/query/read/job_state.h"
 
 namespace tacho::server::view {
@@ -69,6 +70,7 @@ std::vector<storage::JobSummary> FleetBoard::NewestJobs(absl::Time now) const {
   std::erase_if(jobs, [this](const auto& job) {
     return job.name.empty() || (options_.shows != nullptr && !options_.shows(job.name));
   });
+  query::KeepOwnParts(*options_.store, options_.own_part, &jobs);
   if (options_.job_refusals != nullptr) {
     absl::flat_hash_set<std::string> known;
     for (const storage::JobSummary& job : jobs) known.insert(job.name);

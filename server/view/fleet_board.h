@@ -24,6 +24,7 @@
 #include "server/conditions/condition_board.h"
 #include "server/goodput/goodput_board.h"
 #include "server/limits/job_refusals.h"
+#include "server/query/read/host_part.h"
 #include "server/query/read/query_control.h"
 #include "server/view/fleet_chips.h"
 #include "server/view/fleet_row.h"
@@ -38,6 +39,7 @@ struct FleetBoardOptions {
   const goodput::GoodputBoard* goodput = nullptr;
   const limits::JobRefusals* job_refusals = nullptr;
   std::function<bool(absl::string_view job)> shows;  // Leaves jobs out; null: none.
+  query::OwnPart own_part = nullptr;                 // As QueryServiceOptions has it.
   std::function<absl::Time()> now = absl::Now;
   absl::Duration look_every = absl::Seconds(1);   // Between, everybody gets the same.
   absl::Duration move_every = absl::Seconds(10);  // As above.

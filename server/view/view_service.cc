@@ -28,6 +28,7 @@ FleetBoardOptions BoardOptions(const ViewServiceOptions& options) {
   board.goodput = options.goodput;
   board.job_refusals = queries.job_refusals;
   board.shows = options.shows;
+  board.own_part = options.own_part;
   board.now = queries.now;
   return board;
 }

@@ -23,6 +23,7 @@ struct ViewServiceOptions {
   query::QueryService* queries = nullptr;  // Not owned; must outlive the service, as `goodput`.
   const goodput::GoodputBoard* goodput = nullptr;    // Null: rows have no figures.
   std::function<bool(absl::string_view job)> shows;  // As FleetBoardOptions has it.
+  query::OwnPart own_part = nullptr;                 // Likewise.
   std::string version;
   // As WhoAmIResponse.page_url. Called from any thread. May be null.
   std::function<std::string()> page_url;

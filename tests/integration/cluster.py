@@ -17,8 +17,8 @@ class ClusterCase(SecurityCase):
 
     MEMBERS = 3
 
-    def start_cluster(self, config="", member_config=""):
-        """Sets `members` and, without a cluster, `alone`."""
+    def start_cluster(self, config="", member_config="", cluster_config=""):
+        """Sets `members` and, without a cluster, `alone`. `cluster_config`: more keys of `cluster`."""
         if self.tokens:
             self.write_tokens()
             config += f"auth: {{tokens_file: {self.tokens_file}}}\n"
@@ -28,7 +28,7 @@ class ClusterCase(SecurityCase):
         for shard, port in enumerate(ports):
             directory = os.path.join(self.directory, f"member-{shard}")
             os.mkdir(directory)
-            own = f"cluster: {{members: [{addresses}], member: '127.0.0.1:{port}'}}\n"
+            own = f"cluster: {{members: [{addresses}], member: '127.0.0.1:{port}'{cluster_config}}}\n"
             member = harness.Collector(directory, config + member_config + own)
             member.log = os.path.join(self.directory, f"member-{shard}.log")
             member.grpc = port

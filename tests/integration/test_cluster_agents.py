@@ -1,4 +1,5 @@
 """An agent with collector.members: every row is stored by the member that keeps its job, once, and by no other."""
+import hashlib
 import json
 import os
 import re
@@ -229,6 +230,55 @@ class ClusterAgentsTest(harness.TestCase):
             fleet = view_pb2_grpc.ViewStub(channel).Fleet(view_pb2.FleetRequest())
             channel.close()
             self.assertEqual(fleet.totals.jobs, len(names))
+
+    def test_a_split_job_has_each_hosts_rows_at_the_hosts_member(self):
+        """The agent waits first for members that do not split it, and so has rows to move."""
+        text = os.path.join(self.directory, "chips.prom")
+        with open(text, "w") as file:
+            file.write('# TYPE chip_power_watts gauge\nchip_power_watts{chip="0"} 250\n')
+        sources = f"  textfiles: {{directory: {self.directory}, interval: 200ms}}\n"
+        agent = self.agent(f"members: {self.addresses}", "{interval: 200ms}", sources)
+        time.sleep(2)
+        agent.stop()
+        for member in self.members:
+            with open(member.config) as file:
+                text = file.read()
+            with open(member.config, "w") as file:
+                file.write(text.replace("cluster: {", "cluster: {split_jobs: [hosts], "))
+        self.start_members()
+        self.agent(
+            f"members: {self.addresses}, split_jobs: [hosts]", "{interval: 200ms}", sources
+        )
+        jobs = {shard_of(job): job for job in self.jobs}
+        for job in jobs.values():
+            self.train(job, steps=100_000, delay_ms=20)
+        digest = hashlib.sha256(b"hosts\0host-1").digest()
+        keeper = int.from_bytes(digest[:8], "big") % MEMBERS
+        for shard, address in enumerate(self.addresses):
+            harness.wait_until(
+                lambda: len(self.stored(address, "hosts").get("chip_power_watts", [])) > 10,
+                f"rows of the host at member {shard}",
+            )
+        owned = self.stored(self.addresses[keeper], "hosts")["chip_power_watts"]
+        for shard, member in enumerate(self.members):
+            copied = self.stored(member.address, "hosts")["chip_power_watts"]
+            if shard != keeper:  # What waited was moved to the keeper; copies begin with the jobs.
+                self.assertLess(owned[0][0], copied[0][0])
+            query = client.Query(member.address)
+            whole = query.series("hosts", "chip_power_watts")
+            query.close()
+            self.assertEqual(len(whole), 1, "one series, whoever is asked")
+            harness.wait_until(
+                lambda: self.energy(member, jobs[shard]) > 0, f"the energy of {jobs[shard]}"
+            )
+            page = self.page(member)
+            self.assertIn(f'tacho_job_chip_power_watts{{job="{jobs[shard]}",stat="sum"}} 250', page)
+            self.assertEqual('tacho_job_hosts{job="hosts"}' in page, shard == keeper, member.address)
+            told = harness.tachoctl(member.address, "jobs", "-o", "json")
+            self.assertEqual(told.returncode, 0, told.stderr)
+            listed = {job["job"]: job for job in json.loads(told.stdout)["jobs"]}
+            self.assertEqual(sorted(listed), sorted([*jobs.values(), "hosts"]))
+            self.assertEqual(listed["hosts"]["hosts"], 1)
 
     def energy(self, member, job):
         told = harness.tachoctl(member.address, "cost", job, "-o", "json")

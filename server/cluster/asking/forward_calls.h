@@ -70,6 +70,10 @@ class ForwardCalls {
                                          absl::string_view job) const;
   // Whether other members know who a caller is that has shown this.
   bool CanPass(const security::Credentials& shown) const;
+  // Whether a call about the job is to be put together from what all members say of their parts.
+  bool AsksParts(const grpc::CallbackServerContext& context, absl::string_view job) const {
+    return membership().IsSplit(job) && AsksAll(context);
+  }
   // Whether a call about all jobs is to be answered from the answers of all members.
   bool AsksAll(const grpc::CallbackServerContext& context) const;
 

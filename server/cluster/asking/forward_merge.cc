@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "google/protobuf/repeated_ptr_field.h"
+#include "server/cluster/split/merge_parts.h"
 #include "server/query/lists/job_listing.h"
 #include "server/query/lists/job_position.h"
 #include "server/query/lists/listings.h"
@@ -20,6 +23,8 @@ namespace tacho::server::cluster {
 namespace {
 
 using query::JobPosition;
+
+constexpr int kFleetConditions = 3;  // As FleetJob.conditions has it.
 
 struct ListedJob {
   JobPosition position;
@@ -64,7 +69,72 @@ template <typename Message>
 void AppendKept(const Membership& membership, uint32_t shard,
                 google::protobuf::RepeatedPtrField<Message>* from, std::vector<Message>* to) {
   for (Message& one : *from) {
-    if (one.job().empty() || membership.ShardOf(one.job()) == shard) to->push_back(std::move(one));
+    const bool kept = one.job().empty() || membership.IsSplit(one.job()) ||
+                      membership.ShardOf(one.job()) == shard;
+    if (kept) to->push_back(std::move(one));
+  }
+}
+
+// Of a split job a condition that is true at one member is true.
+void KeepTrueOfSplit(const Membership& membership, std::vector<v1::Condition>* conditions) {
+  std::set<std::pair<std::string, std::string>> known, told;
+  const auto key = [](const v1::Condition& one) { return std::pair(one.job(), one.condition()); };
+  for (const v1::Condition& one : *conditions) {
+    if (one.status() == v1::CONDITION_STATUS_TRUE) known.insert(key(one));
+  }
+  std::erase_if(*conditions, [&](const v1::Condition& one) {
+    if (!membership.IsSplit(one.job()) || one.status() == v1::CONDITION_STATUS_TRUE) return false;
+    return known.contains(key(one)) || !told.insert(key(one)).second;
+  });
+}
+
+// Entries of one split job become one.
+void AddUpSplit(const Membership& membership, bool sums, std::vector<v1::CardinalityUse>* uses) {
+  std::map<std::pair<std::string, std::string>, size_t> places;
+  std::vector<v1::CardinalityUse> merged;
+  for (v1::CardinalityUse& one : *uses) {
+    if (membership.IsSplit(one.job())) {
+      const auto [place, is_new] = places.try_emplace({one.job(), one.name()}, merged.size());
+      if (!is_new) {
+        v1::CardinalityUse& known = merged[place->second];
+        known.set_used(sums ? known.used() + one.used() : std::max(known.used(), one.used()));
+        known.set_limit(sums ? known.limit() + one.limit() : std::max(known.limit(), one.limit()));
+        continue;
+      }
+    }
+    merged.push_back(std::move(one));
+  }
+  *uses = std::move(merged);
+}
+
+// Adds a member's row of a split job to what others have of it.
+void AddFleetJob(const Membership& membership, uint32_t shard, v1::FleetJob from,
+                 v1::FleetJob* to) {
+  AddJob(from.job(), to->mutable_job());
+  to->set_rank(std::max(to->rank(), from.rank()));
+  to->mutable_attributes()->insert(from.attributes().begin(), from.attributes().end());
+  to->set_chips(to->chips() + from.chips());
+  for (v1::Condition& one : *from.mutable_conditions()) {
+    if (!SpeaksFor(membership, shard, one)) continue;
+    if (to->conditions_size() < kFleetConditions) *to->add_conditions() = std::move(one);
+    to->set_conditions_true(to->conditions_true() + 1);
+  }
+}
+
+// Adds a job, or takes it out, as view::FleetTotals counts them.
+void CountJob(const v1::FleetJob& job, int change, v1::FleetTotals* totals) {
+  const auto add = [change](uint32_t count) {
+    return static_cast<uint32_t>(static_cast<int64_t>(count) + change);
+  };
+  totals->set_jobs(add(totals->jobs()));
+  if (job.job().state() == v1::JOB_STATE_SILENT) return totals->set_silent(add(totals->silent()));
+  if (job.job().state() != v1::JOB_STATE_RUNNING) return totals->set_ended(add(totals->ended()));
+  totals->set_running(add(totals->running()));
+  if (job.conditions().empty()) return;
+  if (job.conditions(0).severity() == v1::CONDITION_SEVERITY_CRITICAL) {
+    totals->set_critical(add(totals->critical()));
+  } else if (job.conditions(0).severity() == v1::CONDITION_SEVERITY_WARNING) {
+    totals->set_warning(add(totals->warning()));
   }
 }
 
@@ -101,6 +171,15 @@ void AddTotals(const v1::FleetTotals& from, v1::FleetTotals* to) {
 
 }  // namespace
 
+bool SpeaksFor(const Membership& membership, uint32_t shard, const v1::Condition& condition) {
+  const std::string& job = condition.job();
+  if (!membership.IsSplit(job)) return membership.ShardOf(job) == shard;
+  if (!condition.culprits().empty() && !condition.culprits(0).host().empty()) {
+    return membership.ShardOf(job, condition.culprits(0).host()) == shard;
+  }
+  return condition.status() == v1::CONDITION_STATUS_TRUE || membership.ShardOf(job) == shard;
+}
+
 v1::ListJobsRequest JobsAsked(v1::ListJobsRequest request, absl::Time now) {
   if (request.page_token().empty()) {
     request.set_page_token(query::PageTokenOf(
@@ -118,14 +197,22 @@ grpc::Status MergeJobs(const Membership& membership, const v1::ListJobsRequest& 
   const auto end = FirstEnd(*answers);
   if (!end.ok()) return errors::ToGrpcStatus(absl::InternalError(end.status().message()));
   std::vector<ListedJob> jobs;
+  std::map<std::string, v1::Job> split;
+  const auto add = [&](v1::Job job) {
+    JobPosition position = PositionOf(begin->active_since_ns, job);
+    if (end->has_value() && IsBefore(**end, position)) return;
+    jobs.push_back({std::move(position), std::move(job)});
+  };
   for (auto& one : *answers) {
     for (v1::Job& job : *one.response.mutable_jobs()) {
-      if (membership.ShardOf(job.name()) != one.shard) continue;
-      JobPosition position = PositionOf(begin->active_since_ns, job);
-      if (end->has_value() && IsBefore(**end, position)) continue;
-      jobs.push_back({std::move(position), std::move(job)});
+      if (membership.IsSplit(job.name())) {
+        AddJob(job, &split[job.name()]);
+      } else if (membership.ShardOf(job.name()) == one.shard) {
+        add(std::move(job));
+      }
     }
   }
+  for (auto& [name, job] : split) add(std::move(job));
   std::sort(jobs.begin(), jobs.end(), [](const ListedJob& a, const ListedJob& b) {
     return IsBefore(a.position, b.position);
   });
@@ -147,9 +234,16 @@ grpc::Status MergeConditions(const Membership& membership,
   std::vector<v1::Condition> conditions;
   std::vector<v1::JobProfile> profiles;
   for (auto& one : *answers) {
-    AppendKept(membership, one.shard, one.response.mutable_conditions(), &conditions);
+    for (v1::Condition& condition : *one.response.mutable_conditions()) {
+      if (SpeaksFor(membership, one.shard, condition)) conditions.push_back(std::move(condition));
+    }
     AppendKept(membership, one.shard, one.response.mutable_profiles(), &profiles);
   }
+  KeepTrueOfSplit(membership, &conditions);
+  std::set<std::string> profiled;
+  std::erase_if(profiles, [&](const v1::JobProfile& one) {
+    return membership.IsSplit(one.job()) && !profiled.insert(one.job()).second;
+  });
   const auto by_job = [](const auto& a, const auto& b) { return a.job() < b.job(); };
   std::stable_sort(conditions.begin(), conditions.end(), by_job);
   std::stable_sort(profiles.begin(), profiles.end(), by_job);
@@ -171,6 +265,9 @@ grpc::Status MergeCardinality(const Membership& membership, const v1::Cardinalit
     AppendKept(membership, one.shard, one.response.mutable_labels(), &labels);
     Append(one.response.mutable_refusals(), &refusals);
   }
+  AddUpSplit(membership, /*sums=*/true, &jobs);
+  AddUpSplit(membership, /*sums=*/true, &metrics);
+  AddUpSplit(membership, /*sums=*/false, &labels);
   const size_t top = request.top() == 0 ? query::kDefaultTop : request.top();
   const auto used = [](const v1::CardinalityUse& one) { return one.used(); };
   MergeLargest(std::move(jobs), top, used, to->mutable_jobs());
@@ -191,17 +288,28 @@ grpc::Status MergeFleet(const Membership& membership, const v1::FleetRequest& re
                         std::vector<Answered<v1::FleetResponse>>* answers, v1::FleetResponse* to) {
   if (grpc::Status error = FirstError(*answers); !error.ok()) return error;
   std::vector<v1::FleetJob> jobs;
+  std::map<std::string, v1::FleetJob> split;
   uint32_t left_out = 0;
   for (auto& one : *answers) {
-    for (v1::FleetJob& job : *one.response.mutable_jobs()) {
-      if (membership.ShardOf(job.job().name()) == one.shard) jobs.push_back(std::move(job));
-    }
     AddTotals(one.response.totals(), to->mutable_totals());
+    for (v1::FleetJob& job : *one.response.mutable_jobs()) {
+      const std::string& name = job.job().name();
+      if (membership.IsSplit(name)) {
+        CountJob(job, -1, to->mutable_totals());
+        AddFleetJob(membership, one.shard, job, &split[name]);
+      } else if (membership.ShardOf(name) == one.shard) {
+        jobs.push_back(std::move(job));
+      }
+    }
     left_out += one.response.left_out();
     if (one.shard == membership.own()) {
       to->set_revision(one.response.revision());
       to->set_clock_unix_ns(one.response.clock_unix_ns());
     }
+  }
+  for (auto& [name, job] : split) {
+    CountJob(job, 1, to->mutable_totals());
+    jobs.push_back(std::move(job));
   }
   std::sort(jobs.begin(), jobs.end(), [](const v1::FleetJob& a, const v1::FleetJob& b) {
     if (a.rank() != b.rank()) return a.rank() > b.rank();

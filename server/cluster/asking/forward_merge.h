@@ -17,6 +17,11 @@
 
 namespace tacho::server::cluster {
 
+// Whether a member's word about a condition counts. Of a split job each member judges what it has,
+// copies of other parts too: a condition counts if its worst culprit is a host of the member's
+// part. Of one without a host the member of the job itself speaks, and all if it is true.
+bool SpeaksFor(const Membership& membership, uint32_t shard, const v1::Condition& condition);
+
 // Each function returns the first status of the answers that is not OK, and changes `to` only if
 // there is none.
 
@@ -32,8 +37,9 @@ grpc::Status MergeConditions(const Membership& membership,
                              std::vector<Answered<v1::ConditionsResponse>>* answers,
                              v1::ConditionsResponse* to);
 
-// Jobs are counted where they are kept. Totals, in which copies of host rows count as what they
-// are, and the limits of each member for them, are added up.
+// Jobs are counted where they are kept, and split ones at all members: their series, copies too,
+// are added up, and of a label's values the largest number counts. Totals, in which copies of host
+// rows count as what they are, and the limits of each member for them, are added up.
 grpc::Status MergeCardinality(const Membership& membership, const v1::CardinalityRequest& request,
                               std::vector<Answered<v1::CardinalityResponse>>* answers,
                               v1::CardinalityResponse* to);

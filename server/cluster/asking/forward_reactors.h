@@ -12,6 +12,7 @@
 #include "grpcpp/grpcpp.h"
 #include "server/cluster/asking/forward_calls.h"
 #include "server/errors/grpc_status.h"
+#include "tacho/v1/query.pb.h"
 
 namespace tacho::server::cluster {
 
@@ -86,6 +87,11 @@ class RefusedStream final : public grpc::ServerWriteReactor<Response> {
   void OnDone() override { delete this; }
 };
 
+template <typename Response>
+grpc::ServerWriteReactor<Response>* RefuseStream(ForwardCalls* calls, const absl::Status& status) {
+  return new RefusedStream<Response>(errors::ToGrpcStatus(status, calls->NextSpread()));
+}
+
 // What one member answered.
 template <typename Response>
 struct Answered {
@@ -107,14 +113,27 @@ grpc::Status FirstError(const std::vector<Answered<Response>>& answers) {
   return grpc::Status::OK;
 }
 
+// The same of answers about a split job: members that do not know it say nothing, if one does.
+template <typename Response>
+grpc::Status FirstErrorOfParts(const std::vector<Answered<Response>>& answers) {
+  bool known = false;
+  for (const Answered<Response>& one : answers) {
+    known = known || one.status.ok();
+    const bool unknown = one.status.error_code() == grpc::StatusCode::NOT_FOUND;
+    if (!one.status.ok() && !unknown) return one.status;
+  }
+  return known ? grpc::Status::OK : FirstError(answers);
+}
+
 // A call that is put to all members at once.
 template <typename Request, typename Response>
 class AskedAll final : public grpc::ServerUnaryReactor {
  public:
-  AskedAll(ForwardCalls* calls, const Asker& asker, std::string method, Request request,
-           Response* response, Merge<Response> merge)
+  // `requests` by shard.
+  AskedAll(ForwardCalls* calls, const Asker& asker, std::string method,
+           std::vector<Request> requests, Response* response, Merge<Response> merge)
       : method_(std::move(method)),
-        request_(std::move(request)),
+        requests_(std::move(requests)),
         response_(response),
         merge_(std::move(merge)),
         answers_(calls->membership().shards()),
@@ -125,7 +144,7 @@ class AskedAll final : public grpc::ServerUnaryReactor {
     }
     for (uint32_t shard = 0; shard < answers_.size(); ++shard) {
       grpc::TemplatedGenericStub<Request, Response>(calls_[shard]->channel())
-          .UnaryCall(calls_[shard]->context(), method_, grpc::StubOptions(), &request_,
+          .UnaryCall(calls_[shard]->context(), method_, grpc::StubOptions(), &requests_[shard],
                      &answers_[shard].response,
                      [this, shard](const grpc::Status& status) { OnAnswer(shard, status); });
     }
@@ -144,7 +163,7 @@ class AskedAll final : public grpc::ServerUnaryReactor {
   }
 
   const std::string method_;
-  const Request request_;
+  const std::vector<Request> requests_;
   Response* const response_;
   const Merge<Response> merge_;
   std::vector<Answered<Response>> answers_;
@@ -184,10 +203,21 @@ grpc::ServerWriteReactor<Response>* StreamFromOwner(ForwardCalls* calls, const c
   const auto owner = calls->OwnerElsewhere(*context, job);
   if (!owner.has_value()) return here();
   const auto asker = calls->Admit(*context);
-  if (!asker.ok()) {
-    return new RefusedStream<Response>(errors::ToGrpcStatus(asker.status(), calls->NextSpread()));
-  }
+  if (!asker.ok()) return RefuseStream<Response>(calls, asker.status());
   return new ForwardedStream<Request, Response>(calls, *owner, *asker, name, request);
+}
+
+// What members are asked about the part of a split job that each of them keeps. `part` finds the
+// field in a request.
+template <typename Request, typename Part>
+std::vector<Request> PartsAsked(const Membership& membership, const Request& request, Part part) {
+  std::vector<Request> asked(membership.shards(), request);
+  for (uint32_t shard = 0; shard < membership.shards(); ++shard) {
+    v1::HostPart* const proto = part(&asked[shard]);
+    proto->set_part(shard);
+    proto->set_parts(membership.shards());
+  }
+  return asked;
 }
 
 // `asked` is what members are asked. Not for calls that were passed on (ForwardCalls::AsksAll).
@@ -195,6 +225,19 @@ template <typename Request, typename Response>
 grpc::ServerUnaryReactor* AnswerByAll(ForwardCalls* calls, const char* name, Request asked,
                                       grpc::CallbackServerContext* context, Response* response,
                                       Merge<Response> merge) {
+  const auto asker = calls->Admit(*context);
+  if (!asker.ok()) return RefuseCall(calls, context, asker.status());
+  std::vector<Request> all(calls->membership().shards(), asked);
+  return new AskedAll<Request, Response>(calls, *asker, name, std::move(all), response,
+                                         std::move(merge));
+}
+
+// About a split job: `asked` is what PartsAsked() gave.
+template <typename Request, typename Response>
+grpc::ServerUnaryReactor* AnswerByParts(ForwardCalls* calls, const char* name,
+                                        std::vector<Request> asked,
+                                        grpc::CallbackServerContext* context, Response* response,
+                                        Merge<Response> merge) {
   const auto asker = calls->Admit(*context);
   if (!asker.ok()) return RefuseCall(calls, context, asker.status());
   return new AskedAll<Request, Response>(calls, *asker, name, std::move(asked), response,

@@ -54,6 +54,9 @@ grpc::ServerUnaryReactor* ForwardedQuery::ListJobs(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* ForwardedQuery::GetJob(grpc::CallbackServerContext* context,
                                                  const v1::GetJobRequest* request,
                                                  v1::GetJobResponse* response) {
+  if (calls_->AsksParts(*context, request->job())) {
+    return split_.GetJob(context, request, response);
+  }
   return AnswerByOwner(calls_, "/tacho.v1.Query/GetJob", request->job(), context, request, response,
                        [=, this] { return here_->GetJob(context, request, response); });
 }
@@ -61,6 +64,9 @@ grpc::ServerUnaryReactor* ForwardedQuery::GetJob(grpc::CallbackServerContext* co
 grpc::ServerUnaryReactor* ForwardedQuery::ListMetrics(grpc::CallbackServerContext* context,
                                                       const v1::ListMetricsRequest* request,
                                                       v1::ListMetricsResponse* response) {
+  if (calls_->AsksParts(*context, request->job())) {
+    return split_.ListMetrics(context, request, response);
+  }
   return AnswerByOwner(calls_, "/tacho.v1.Query/ListMetrics", request->job(), context, request,
                        response,
                        [=, this] { return here_->ListMetrics(context, request, response); });
@@ -69,6 +75,9 @@ grpc::ServerUnaryReactor* ForwardedQuery::ListMetrics(grpc::CallbackServerContex
 grpc::ServerUnaryReactor* ForwardedQuery::LabelValues(grpc::CallbackServerContext* context,
                                                       const v1::LabelValuesRequest* request,
                                                       v1::LabelValuesResponse* response) {
+  if (calls_->AsksParts(*context, request->selector().job())) {
+    return split_.LabelValues(context, request, response);
+  }
   return AnswerByOwner(calls_, "/tacho.v1.Query/LabelValues", request->selector().job(), context,
                        request, response,
                        [=, this] { return here_->LabelValues(context, request, response); });
@@ -77,6 +86,9 @@ grpc::ServerUnaryReactor* ForwardedQuery::LabelValues(grpc::CallbackServerContex
 grpc::ServerUnaryReactor* ForwardedQuery::Goodput(grpc::CallbackServerContext* context,
                                                   const v1::GoodputRequest* request,
                                                   v1::GoodputResponse* response) {
+  if (calls_->membership().IsSplit(request->job())) {
+    return RefuseCall(calls_, context, SplitQuery::NotAcross("goodput", request->job()));
+  }
   return AnswerByOwner(calls_, "/tacho.v1.Query/Goodput", request->job(), context, request,
                        response, [=, this] { return here_->Goodput(context, request, response); });
 }
@@ -84,6 +96,9 @@ grpc::ServerUnaryReactor* ForwardedQuery::Goodput(grpc::CallbackServerContext* c
 grpc::ServerUnaryReactor* ForwardedQuery::Cost(grpc::CallbackServerContext* context,
                                                const v1::CostRequest* request,
                                                v1::CostResponse* response) {
+  if (calls_->membership().IsSplit(request->job())) {
+    return RefuseCall(calls_, context, SplitQuery::NotAcross("the cost", request->job()));
+  }
   return AnswerByOwner(calls_, "/tacho.v1.Query/Cost", request->job(), context, request, response,
                        [=, this] { return here_->Cost(context, request, response); });
 }
@@ -91,6 +106,9 @@ grpc::ServerUnaryReactor* ForwardedQuery::Cost(grpc::CallbackServerContext* cont
 grpc::ServerUnaryReactor* ForwardedQuery::Forecast(grpc::CallbackServerContext* context,
                                                    const v1::ForecastRequest* request,
                                                    v1::ForecastResponse* response) {
+  if (calls_->membership().IsSplit(request->job())) {
+    return RefuseCall(calls_, context, SplitQuery::NotAcross("a forecast", request->job()));
+  }
   return AnswerByOwner(calls_, "/tacho.v1.Query/Forecast", request->job(), context, request,
                        response, [=, this] { return here_->Forecast(context, request, response); });
 }
@@ -98,6 +116,11 @@ grpc::ServerUnaryReactor* ForwardedQuery::Forecast(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* ForwardedQuery::FirstNonFinite(grpc::CallbackServerContext* context,
                                                          const v1::FirstNonFiniteRequest* request,
                                                          v1::FirstNonFiniteResponse* response) {
+  if (calls_->membership().IsSplit(request->selector().job())) {
+    return RefuseCall(
+        calls_, context,
+        SplitQuery::NotAcross("the spread of non-finite values", request->selector().job()));
+  }
   return AnswerByOwner(calls_, "/tacho.v1.Query/FirstNonFinite", request->selector().job(), context,
                        request, response,
                        [=, this] { return here_->FirstNonFinite(context, request, response); });
@@ -107,7 +130,8 @@ grpc::ServerUnaryReactor* ForwardedQuery::Cardinality(grpc::CallbackServerContex
                                                       const v1::CardinalityRequest* request,
                                                       v1::CardinalityResponse* response) {
   constexpr char kName[] = "/tacho.v1.Query/Cardinality";
-  if (!request->job().empty() || !calls_->AsksAll(*context)) {
+  const bool of_one = !request->job().empty() && !calls_->membership().IsSplit(request->job());
+  if (of_one || !calls_->AsksAll(*context)) {
     return AnswerByOwner(calls_, kName, request->job(), context, request, response,
                          [=, this] { return here_->Cardinality(context, request, response); });
   }
@@ -122,7 +146,8 @@ grpc::ServerUnaryReactor* ForwardedQuery::Conditions(grpc::CallbackServerContext
                                                      const v1::ConditionsRequest* request,
                                                      v1::ConditionsResponse* response) {
   constexpr char kName[] = "/tacho.v1.Query/Conditions";
-  if (!request->job().empty() || !calls_->AsksAll(*context)) {
+  const bool of_one = !request->job().empty() && !calls_->membership().IsSplit(request->job());
+  if (of_one || !calls_->AsksAll(*context)) {
     return AnswerByOwner(calls_, kName, request->job(), context, request, response,
                          [=, this] { return here_->Conditions(context, request, response); });
   }
@@ -135,6 +160,8 @@ grpc::ServerUnaryReactor* ForwardedQuery::Conditions(grpc::CallbackServerContext
 
 grpc::ServerWriteReactor<v1::ListSeriesResponse>* ForwardedQuery::ListSeries(
     grpc::CallbackServerContext* context, const v1::ListSeriesRequest* request) {
+  if (calls_->AsksParts(*context, request->selector().job()))
+    return split_.ListSeries(context, request);
   return StreamFromOwner<v1::ListSeriesResponse>(
       calls_, "/tacho.v1.Query/ListSeries", request->selector().job(), context, request,
       [=, this] { return here_->ListSeries(context, request); });
@@ -142,6 +169,7 @@ grpc::ServerWriteReactor<v1::ListSeriesResponse>* ForwardedQuery::ListSeries(
 
 grpc::ServerWriteReactor<v1::RangeResponse>* ForwardedQuery::Range(
     grpc::CallbackServerContext* context, const v1::RangeRequest* request) {
+  if (calls_->AsksParts(*context, request->selector().job())) return split_.Range(context, request);
   return StreamFromOwner<v1::RangeResponse>(calls_, "/tacho.v1.Query/Range",
                                             request->selector().job(), context, request,
                                             [=, this] { return here_->Range(context, request); });
@@ -149,6 +177,8 @@ grpc::ServerWriteReactor<v1::RangeResponse>* ForwardedQuery::Range(
 
 grpc::ServerWriteReactor<v1::IntegrateResponse>* ForwardedQuery::Integrate(
     grpc::CallbackServerContext* context, const v1::IntegrateRequest* request) {
+  if (calls_->AsksParts(*context, request->selector().job()))
+    return split_.Integrate(context, request);
   return StreamFromOwner<v1::IntegrateResponse>(
       calls_, "/tacho.v1.Query/Integrate", request->selector().job(), context, request,
       [=, this] { return here_->Integrate(context, request); });
@@ -156,6 +186,8 @@ grpc::ServerWriteReactor<v1::IntegrateResponse>* ForwardedQuery::Integrate(
 
 grpc::ServerWriteReactor<v1::LatestResponse>* ForwardedQuery::Latest(
     grpc::CallbackServerContext* context, const v1::LatestRequest* request) {
+  if (calls_->AsksParts(*context, request->selector().job()))
+    return split_.Latest(context, request);
   return StreamFromOwner<v1::LatestResponse>(calls_, "/tacho.v1.Query/Latest",
                                              request->selector().job(), context, request,
                                              [=, this] { return here_->Latest(context, request); });
@@ -163,6 +195,7 @@ grpc::ServerWriteReactor<v1::LatestResponse>* ForwardedQuery::Latest(
 
 grpc::ServerWriteReactor<v1::WatchResponse>* ForwardedQuery::Watch(
     grpc::CallbackServerContext* context, const v1::WatchRequest* request) {
+  if (calls_->AsksParts(*context, request->selector().job())) return split_.Watch(context, request);
   return StreamFromOwner<v1::WatchResponse>(calls_, "/tacho.v1.Query/Watch",
                                             request->selector().job(), context, request,
                                             [=, this] { return here_->Watch(context, request); });
@@ -170,6 +203,8 @@ grpc::ServerWriteReactor<v1::WatchResponse>* ForwardedQuery::Watch(
 
 grpc::ServerWriteReactor<v1::ExportResponse>* ForwardedQuery::Export(
     grpc::CallbackServerContext* context, const v1::ExportRequest* request) {
+  if (calls_->AsksParts(*context, request->selector().job()))
+    return split_.Export(context, request);
   return StreamFromOwner<v1::ExportResponse>(calls_, "/tacho.v1.Query/Export",
                                              request->selector().job(), context, request,
                                              [=, this] { return here_->Export(context, request); });
@@ -177,6 +212,7 @@ grpc::ServerWriteReactor<v1::ExportResponse>* ForwardedQuery::Export(
 
 grpc::ServerWriteReactor<v1::ListEventsResponse>* ForwardedQuery::ListEvents(
     grpc::CallbackServerContext* context, const v1::ListEventsRequest* request) {
+  if (calls_->AsksParts(*context, request->job())) return split_.ListEvents(context, request);
   return StreamFromOwner<v1::ListEventsResponse>(
       calls_, "/tacho.v1.Query/ListEvents", request->job(), context, request,
       [=, this] { return here_->ListEvents(context, request); });
@@ -188,6 +224,10 @@ grpc::ServerWriteReactor<v1::CompareResponse>* ForwardedQuery::Compare(
   bool one_owner = true;
   const Membership& membership = calls_->membership();
   for (const v1::Subject& subject : request->subjects()) {
+    if (membership.IsSplit(subject.job())) {
+      return RefuseStream<v1::CompareResponse>(
+          calls_, SplitQuery::NotAcross("a comparison", subject.job()));
+    }
     if (job.empty()) job = subject.job();
     one_owner = one_owner && (subject.job().empty() ||
                               membership.ShardOf(job) == membership.ShardOf(subject.job()));
@@ -199,8 +239,7 @@ grpc::ServerWriteReactor<v1::CompareResponse>* ForwardedQuery::Compare(
   }
   const auto asker = calls_->Admit(*context);
   if (!asker.ok()) {
-    return new RefusedStream<v1::CompareResponse>(
-        errors::ToGrpcStatus(asker.status(), calls_->NextSpread()));
+    return RefuseStream<v1::CompareResponse>(calls_, asker.status());
   }
   return compare_across_(context, request, OwnersOfSubjects(calls_, *asker));
 }
@@ -215,11 +254,11 @@ grpc::ServerWriteReactor<v1::CompareSubjectResponse>* ForwardedQuery::CompareSub
 
 grpc::ServerWriteReactor<v1::WatchConditionsResponse>* ForwardedQuery::WatchConditions(
     grpc::CallbackServerContext* context, const v1::WatchConditionsRequest* request) {
-  if (request->job().empty() && calls_->AsksAll(*context)) {
+  const bool of_one = !request->job().empty() && !calls_->membership().IsSplit(request->job());
+  if (!of_one && calls_->AsksAll(*context)) {
     const auto asker = calls_->Admit(*context);
-    if (asker.ok()) return new MergedConditionWatch(calls_, *asker, request);
-    return new RefusedStream<v1::WatchConditionsResponse>(
-        errors::ToGrpcStatus(asker.status(), calls_->NextSpread()));
+    if (asker.ok()) return WatchAllConditions(calls_, *asker, *request);
+    return RefuseStream<v1::WatchConditionsResponse>(calls_, asker.status());
   }
   return StreamFromOwner<v1::WatchConditionsResponse>(
       calls_, "/tacho.v1.Query/WatchConditions", request->job(), context, request,
@@ -239,6 +278,10 @@ grpc::ServerUnaryReactor* ForwardedView::Fleet(grpc::CallbackServerContext* cont
 
 grpc::ServerWriteReactor<v1::MatrixResponse>* ForwardedView::Matrix(
     grpc::CallbackServerContext* context, const v1::MatrixRequest* request) {
+  const std::string& job = request->selector().job();
+  if (calls_->membership().IsSplit(job)) {
+    return RefuseStream<v1::MatrixResponse>(calls_, SplitQuery::NotAcross("a heat map", job));
+  }
   return StreamFromOwner<v1::MatrixResponse>(calls_, "/tacho.v1.View/Matrix",
                                              request->selector().job(), context, request,
                                              [=, this] { return here_->Matrix(context, request); });
@@ -247,6 +290,9 @@ grpc::ServerWriteReactor<v1::MatrixResponse>* ForwardedView::Matrix(
 grpc::ServerUnaryReactor* ForwardedMarks::ChangeMarks(grpc::CallbackServerContext* context,
                                                       const v1::ChangeMarksRequest* request,
                                                       v1::ChangeMarksResponse* response) {
+  if (calls_->membership().IsSplit(request->job())) {
+    return RefuseCall(calls_, context, SplitQuery::NotAcross("marks", request->job()));
+  }
   return AnswerByOwner(calls_, "/tacho.v1.Marks/ChangeMarks", request->job(), context, request,
                        response,
                        [=, this] { return here_->ChangeMarks(context, request, response); });
@@ -270,7 +316,7 @@ grpc::ServerUnaryReactor* ForwardedAgentRequests::TakeProfiles(
 
 ForwardedServices::ForwardedServices(ForwardOptions options, const Here& here)
     : calls_(std::move(options)),
-      query_(&calls_, here.query, here.compare_across),
+      query_(&calls_, here.query, here.service, here.compare_across),
       view_(&calls_, here.view),
       marks_(&calls_, here.marks),
       agent_requests_(&calls_, here.agent_requests),

@@ -2,6 +2,8 @@
 // this collector keeps, and passes calls about other jobs on to the members that keep them.
 //
 //   names one job          the member that keeps it answers: whole, or as a stream
+//   names a split job      all members answer, each about its part (forward_split.h), or the call
+//                          is refused
 //   asks for several jobs  all members answer, and their answers are merged
 //   compares jobs          one member asks the owner of each for its places
 //   names none             answered here
@@ -13,6 +15,7 @@
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/server_builder.h"
 #include "server/cluster/asking/forward_calls.h"
+#include "server/cluster/asking/forward_split.h"
 #include "server/cluster/asking/forward_tensorboard.h"
 #include "server/query/compare/remote_subject.h"
 #include "tacho/v1/agent_requests.grpc.pb.h"
@@ -32,8 +35,13 @@ class ForwardedQuery final : public v1::Query::CallbackService {
   using CompareAcross = std::function<grpc::ServerWriteReactor<v1::CompareResponse>*(
       grpc::CallbackServerContext* context, const v1::CompareRequest* request,
       query::SubjectsElsewhere elsewhere)>;
-  ForwardedQuery(ForwardCalls* calls, Here* here, CompareAcross compare_across)
-      : calls_(calls), here_(here), compare_across_(std::move(compare_across)) {}
+  // `service` is what stands behind `here`.
+  ForwardedQuery(ForwardCalls* calls, Here* here, query::QueryService* service,
+                 CompareAcross compare_across)
+      : calls_(calls),
+        here_(here),
+        split_(calls, service),
+        compare_across_(std::move(compare_across)) {}
 
   grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* context,
                                      const v1::ListJobsRequest* request,
@@ -90,6 +98,7 @@ class ForwardedQuery final : public v1::Query::CallbackService {
  private:
   ForwardCalls* const calls_;
   Here* const here_;
+  const SplitQuery split_;
   const CompareAcross compare_across_;
 };
 
@@ -156,6 +165,7 @@ class ForwardedServices {
   // The services that answer from what this collector keeps. Not owned; they outlive these.
   struct Here {
     v1::Query::CallbackService* query = nullptr;
+    query::QueryService* service = nullptr;  // Behind `query`.
     ForwardedQuery::CompareAcross compare_across = nullptr;
     v1::View::CallbackService* view = nullptr;
     v1::Marks::CallbackService* marks = nullptr;

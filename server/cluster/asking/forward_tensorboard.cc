@@ -52,12 +52,15 @@ const std::string& NameOf(const RunEntry& run) {
   return run.run_name();
 }
 
-// Adds the runs of jobs that the member keeps. A run is named job/attempt.
+// Adds the runs of jobs that the member keeps. A run is named job/attempt. Split jobs are left out:
+// the steps of a run would have to come from all members.
 template <typename Runs>
 void AddRuns(const Membership& membership, uint32_t shard, Runs* from, Runs* to) {
   for (auto& run : *from) {
     const absl::string_view name = NameOf(run);
-    if (membership.ShardOf(name.substr(0, name.rfind('/'))) == shard) to->Add(std::move(run));
+    const absl::string_view job = name.substr(0, name.rfind('/'));
+    if (membership.IsSplit(job)) continue;
+    if (membership.ShardOf(job) == shard) to->Add(std::move(run));
   }
 }
 

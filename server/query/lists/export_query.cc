@@ -112,6 +112,7 @@ absl::Status Export(const storage::Store& store, const v1::ExportRequest& reques
   const auto view = store.OpenJobView(request.selector().job());
   v1::GetJobRequest get;
   get.set_job(request.selector().job());
+  if (request.selector().has_part()) *get.mutable_part() = request.selector().part();
   v1::ExportResponse job;
   status = GetJob(store, get, now, control, job.mutable_job());
   if (!status.ok()) return status;

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "server/errors/grpc_status.h"
+#include "server/query/read/host_part.h"
 #include "server/query/read/job_marks.h"
 #include "server/query/read/job_state.h"
 #include "server/query/read/selection.h"
@@ -245,6 +246,11 @@ absl::Status GetJob(const storage::Store& store, const v1::GetJobRequest& reques
     return absl::OkStatus();
   }
   TACHO_ASSIGN_OR_RETURN(auto entities, store.Entities(request.job()));
+  if (request.has_part()) {
+    TACHO_ASSIGN_OR_RETURN(const HostPart part, ReadHostPart(request.part(), "part"));
+    KeepPart(part, &*detail);
+    KeepPart(part, request.job(), &entities);
+  }
   TACHO_ASSIGN_OR_RETURN(auto ends, EndsOf(store, *detail, control));
   TACHO_ASSIGN_OR_RETURN(const auto state, StateOfJob(store, detail->summary, now));
   const Parts parts = {*std::move(detail), std::move(entities), std::move(ends),

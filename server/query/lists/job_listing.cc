@@ -55,8 +55,10 @@ absl::StatusOr<std::vector<storage::JobSummary>> WantedJobs(const storage::Store
                                                             const v1::ListJobsRequest& request,
                                                             const JobFilter& filter, absl::Time now,
                                                             const security::Rights& rights,
-                                                            const limits::JobRefusals* refusals) {
+                                                            const limits::JobRefusals* refusals,
+                                                            const OwnPart& own) {
   std::vector<storage::JobSummary> jobs = store.Jobs();
+  KeepOwnParts(store, own, &jobs);
   const RefusedJobs refused = RefusedLately(refusals, now);
   AddRefused(refused, &jobs);
   std::erase_if(jobs, [&](const auto& job) { return !rights.MayTouch(job.name); });
@@ -103,9 +105,24 @@ absl::StatusOr<bool> TakeJob(const storage::Store& store, const JobFilter& filte
 
 }  // namespace
 
+void KeepOwnParts(const storage::Store& store, const OwnPart& own,
+                  std::vector<storage::JobSummary>* jobs) {
+  if (own == nullptr) return;
+  std::erase_if(*jobs, [&](storage::JobSummary& job) {
+    const auto part = own(job.name);
+    if (!part.has_value()) return false;
+    auto detail = store.FindJob(job.name);
+    if (!detail.has_value()) return true;  // It has expired meanwhile.
+    KeepPart(*part, &*detail);
+    job = std::move(detail->summary);
+    return job.series == 0;
+  });
+}
+
 absl::Status ListJobs(const storage::Store& store, const v1::ListJobsRequest& request,
                       absl::Time now, const QueryControl& control, v1::ListJobsResponse* response,
-                      const security::Rights& rights, const limits::JobRefusals* refusals) {
+                      const security::Rights& rights, const limits::JobRefusals* refusals,
+                      const OwnPart& own) {
   if (request.page_size() > kMaxPageSize) {
     return errors::InvalidFieldError("page_size", absl::StrCat("is at most ", kMaxPageSize));
   }
@@ -115,7 +132,7 @@ absl::Status ListJobs(const storage::Store& store, const v1::ListJobsRequest& re
     after = std::move(position);
   }
   TACHO_ASSIGN_OR_RETURN(const auto filter, JobFilter::Create(request));
-  TACHO_ASSIGN_OR_RETURN(auto jobs, WantedJobs(store, request, filter, now, rights, refusals));
+  TACHO_ASSIGN_OR_RETURN(auto jobs, WantedJobs(store, request, filter, now, rights, refusals, own));
 
   const int64_t active_since_ns =
       after.has_value() ? after->active_since_ns : absl::ToUnixNanos(now - kActiveFor);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "server/errors/grpc_status.h"
+#include "server/query/read/host_part.h"
 #include "server/query/read/selection.h"
 #include "server/query/read/series_scan.h"
 #include "storage/index/matcher.h"
@@ -21,6 +23,8 @@ namespace {
 
 // Series whose newest samples are read between two looks at the query's control.
 constexpr size_t kSeriesAtOnce = 1000;
+// More than a member has in memory.
+constexpr uint64_t kMaxSeriesOfPart = uint64_t{1} << 30;
 
 uint64_t SeriesLimit(uint64_t asked, uint64_t most) {
   return std::min(asked == 0 ? kDefaultListedSeries : asked, most);
@@ -133,6 +137,36 @@ void Fill(const limits::Refusals& refusals, v1::CardinalityRefusal* out) {
   out->set_last_unix_ns(absl::ToUnixNanos(refusals.last));
 }
 
+// The metrics of a part of the job's hosts, from its series.
+absl::Status MetricsOfPart(const storage::Store& store, const v1::ListMetricsRequest& request,
+                           const std::optional<storage::Matcher>& pattern,
+                           v1::ListMetricsResponse* response) {
+  Selection selection;
+  selection.selector.job = request.job();
+  TACHO_ASSIGN_OR_RETURN(selection.part, ReadHostPart(request.part(), "part"));
+  TACHO_ASSIGN_OR_RETURN(const auto all, FindSelected(store, selection, kMaxSeriesOfPart));
+  std::set<std::string> labels;
+  v1::MetricUse* use = nullptr;
+  const auto end = [&] {
+    if (use != nullptr) use->mutable_labels()->Add(labels.begin(), labels.end());
+    labels.clear();
+  };
+  const storage::Metric* metric = nullptr;
+  for (const storage::SeriesPtr& one : all) {  // By metric.
+    if (pattern.has_value() && !pattern->MatchesValue(one->metric->name)) continue;
+    if (one->metric != metric) {
+      end();
+      metric = one->metric;
+      use = response->add_metrics();
+      ToProto(*metric, use->mutable_metric());
+    }
+    use->set_series(use->series() + 1);
+    for (const auto& [name, value] : *one->labels) labels.emplace(name);
+  }
+  end();
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ListSeries(const storage::Store& store, const v1::ListSeriesRequest& request,
@@ -196,6 +230,7 @@ absl::Status ListMetrics(const storage::Store& store, const v1::ListMetricsReque
     if (!made.ok()) return errors::InvalidFieldError("name_pattern", made.status().message());
     pattern = *std::move(made);
   }
+  if (request.has_part()) return MetricsOfPart(store, request, pattern, response);
   const auto uses = store.Metrics(request.job());
   if (absl::IsNotFound(uses.status())) return NoSuchJob(store, request.job());
   if (!uses.ok()) return uses.status();

@@ -84,6 +84,23 @@ absl::Status SetAggregation(const v1::RangeRequest& request, RangePlan* plan) {
   return absl::OkStatus();
 }
 
+absl::Status SetGrid(const v1::RangeRequest& request, RangePlan* plan) {
+  if (!request.has_grid()) return absl::OkStatus();
+  const v1::GivenGrid& grid = request.grid();
+  if (!plan->aggregates() || plan->by_step) {
+    return errors::InvalidFieldError("grid", "is for aggregates by time");
+  }
+  if (grid.first_unix_ns() > grid.last_unix_ns()) {
+    return errors::InvalidFieldError("grid.last_unix_ns", "is before grid.first_unix_ns");
+  }
+  plan->grid = AxisExtent{grid.first_unix_ns(), grid.last_unix_ns()};
+  plan->read.begin_ns = std::max(plan->read.begin_ns, grid.first_unix_ns());
+  if (grid.last_unix_ns() < INT64_MAX) {
+    plan->read.end_ns = std::min(plan->read.end_ns, grid.last_unix_ns() + 1);
+  }
+  return absl::OkStatus();
+}
+
 // Value of a label as aggregation keeps it apart; empty if the series has none.
 std::string LabelOf(const storage::Series& series, absl::string_view name) {
   if (name == "job") return series.source->job;
@@ -128,6 +145,7 @@ absl::StatusOr<RangePlan> MakeRangePlan(const v1::RangeRequest& request,
   TACHO_RETURN_IF_ERROR(SetBucketValues(request, &plan));
   TACHO_RETURN_IF_ERROR(SetCounter(request, &plan));
   TACHO_RETURN_IF_ERROR(SetAggregation(request, &plan));
+  TACHO_RETURN_IF_ERROR(SetGrid(request, &plan));
   plan.max_series = LimitOr(request.max_series(), kDefaultRangeSeries, limits.max_series);
   plan.max_samples = LimitOr(request.max_samples(), kDefaultRangeSamples, limits.max_samples);
   return plan;

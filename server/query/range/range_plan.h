@@ -42,6 +42,8 @@ struct RangePlan {
   BucketValues bucket_values;
   uint64_t max_series = kDefaultRangeSeries;
   uint64_t max_samples = kDefaultRangeSamples;
+  // Of an aggregate by time, if its buckets are given: between these positions.
+  std::optional<AxisExtent> grid;
 
   bool aggregates() const { return function != v1::AGGREGATE_FUNCTION_UNSPECIFIED; }
 };

@@ -154,6 +154,10 @@ absl::Status RangeQuery::FoldAlongTime(const RangeOutput& output, Fold* fold) {
 
 absl::Status RangeQuery::FindSharedGrid() {
   if (next_output_ > 0) return absl::OkStatus();  // Found before, or there is none.
+  if (plan_.grid.has_value()) {
+    shared_grid_.emplace(*plan_.grid, plan_.max_points);
+    return absl::OkStatus();
+  }
   AxisExtent total;
   for (const RangeOutput& output : outputs_) {
     for (const storage::SeriesPtr& series : output.members) {

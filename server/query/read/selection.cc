@@ -66,6 +66,9 @@ absl::StatusOr<Selection> MakeSelection(const v1::Selector& selector) {
   TACHO_RETURN_IF_ERROR(CheckSelector(selector));
   Selection selection;
   selection.selector.job = selector.job();
+  if (selector.has_part()) {
+    TACHO_ASSIGN_OR_RETURN(selection.part, ReadHostPart(selector.part(), "selector.part"));
+  }
   selection.selector.metrics.assign(selector.metrics().begin(), selector.metrics().end());
   for (const v1::Matcher& proto : selector.matchers()) {
     TACHO_ASSIGN_OR_RETURN(storage::Matcher matcher, MakeMatcher(proto, "selector.matchers"));
@@ -119,6 +122,7 @@ absl::StatusOr<std::vector<storage::SeriesPtr>> FindSelected(const storage::Stor
   if (series.ok() && series->empty() && !store.FindJob(selection.selector.job).has_value()) {
     return NoSuchJob(store, selection.selector.job);
   }
+  if (series.ok()) KeepPart(selection.part, &*series);
   return series;
 }
 

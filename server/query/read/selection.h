@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/query/read/attempts.h"
+#include "server/query/read/host_part.h"
 #include "storage/index/matcher.h"
 #include "storage/model/event.h"
 #include "storage/model/series_reader.h"
@@ -23,6 +24,7 @@ inline constexpr int kMaxSelectorMatchers = 100;
 struct Selection {
   storage::Selector selector;  // Without the matchers on "attempt".
   AttemptCondition attempts;
+  HostPart part;
 };
 
 // `field` names the place of the matcher in the request.

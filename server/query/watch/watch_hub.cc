@@ -76,9 +76,10 @@ absl::Status SendSeries(const storage::SeriesPtr& series, SeriesScan scan, SendR
 //   others              from the store, control.Check() and `send`.
 absl::Status SendHistory(const storage::Store& store, const WatchPlan& plan, storage::JobView* view,
                          const QueryControl& control, SendResponse send, SeriesNumbers* numbers) {
-  const auto series = store.FindSeries(plan.selection.selector, plan.max_series);
+  auto series = store.FindSeries(plan.selection.selector, plan.max_series);
   if (absl::IsResourceExhausted(series.status())) return TooManyWatched(plan);
   if (!series.ok()) return series.status();
+  KeepPart(plan.selection.part, &*series);
   if (view == nullptr) return absl::OkStatus();
   TACHO_CHECK(plan.begin_ns.has_value());
   if (plan.events) {

@@ -61,11 +61,13 @@ WantedColumns::Columns WantedColumns::Of(const storage::Layout& layout) {
 WantedColumns::Columns WantedColumns::Decide(const storage::Layout& layout) const {
   auto columns = std::make_shared<std::vector<uint32_t>>();
   if (!selection_.attempts.Allows(layout.attempt)) return columns;
+  const storage::SeriesSource& source = *layout.series.front()->source;
+  if (!selection_.part.Has(source.job, source.host)) return columns;
   std::vector<MatcherMemory> on_labels;
   for (const storage::Matcher& matcher : selection_.selector.matchers) {
     if (!matcher.names_source()) {
       on_labels.emplace_back(matcher);
-    } else if (!matcher.MatchesSource(*layout.series.front()->source)) {
+    } else if (!matcher.MatchesSource(source)) {
       return columns;
     }
   }

@@ -3,7 +3,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,9 +29,10 @@ using ::testing::IsEmpty;
 
 constexpr char kHome[] = "hosts";  // Of shard 2 of 3.
 
-v1::Layout LayoutOf(const std::string& job) {
+v1::Layout LayoutOf(const std::string& job, const std::string& host = "") {
   v1::Layout layout;
   layout.mutable_source()->set_job(job);
+  layout.mutable_source()->set_host(host);
   layout.add_series()->mutable_metric()->set_name("m");
   return layout;
 }
@@ -61,11 +64,12 @@ class ShardedSpoolTest : public ::testing::Test {
     undivided_.reset();
     sink_ = nullptr;
   }
-  void OpenShards(uint32_t shards) {
+  void OpenShards(uint32_t shards, const std::set<std::string, std::less<>>& split_jobs = {}) {
     Close();
     auto spool = ShardedSpool::Open({.spool = Options(),
-                                     .shards = shards,
+                                     .division = {shards, split_jobs},
                                      .home_job = kHome,
+                                     .home_host = "d",
                                      .host_jobs = {kHome},
                                      .monotonic = [this] { return now_; }});
     ASSERT_TRUE(spool.ok()) << spool.status();
@@ -80,8 +84,9 @@ class ShardedSpoolTest : public ::testing::Test {
     sink_ = undivided_.get();
   }
 
-  absl::Status Append(const std::string& job, double value, const RowSink::Checkpoint& at = {}) {
-    const auto layout = sink_->DefineLayout(LayoutOf(job));
+  absl::Status Append(const std::string& job, double value, const RowSink::Checkpoint& at = {},
+                      const std::string& host = "") {
+    const auto layout = sink_->DefineLayout(LayoutOf(job, host));
     if (!layout.ok()) return layout.status();
     const int64_t time = 7;
     return sink_->AppendRows(*layout, {&time, 1}, {}, {&value, 1}, at);
@@ -95,7 +100,7 @@ class ShardedSpoolTest : public ::testing::Test {
     EXPECT_TRUE(entries.ok()) << entries.status();
     for (const Spool::Entry& entry : *entries) {
       const v1::ClientMessage message = entry.message.Parsed();
-      const std::string job = spool->JobOf(entry.message);
+      const std::string job = spool->SourceOf(entry.message).job();
       if (message.has_event()) contents.push_back(absl::StrCat(job, "!", message.event().kind()));
       if (message.has_attributes()) contents.push_back(absl::StrCat(job, "@"));
       if (message.has_gap()) {
@@ -169,7 +174,8 @@ TEST_F(ShardedSpoolTest, OpensASpoolWhenItsShardHasSomething) {
 
 TEST_F(ShardedSpoolTest, RefusesADirectoryThatAnotherAgentHas) {
   OpenShards(3);
-  const auto second = ShardedSpool::Open({.spool = Options(), .shards = 3, .home_job = kHome});
+  const auto second =
+      ShardedSpool::Open({.spool = Options(), .division = {3, {}}, .home_job = kHome});
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
 }
 
@@ -327,6 +333,42 @@ TEST_F(ShardedSpoolTest, MovesWhatWaitedForAnotherNumberOfMembersAndBack) {
   EXPECT_EQ(sink_->ReadCheckpoint("s/1"), "1");
 }
 
+// ShardOfHost("hosts", …, 3) of a, b and d is 0, 1 and 2.
+TEST_F(ShardedSpoolTest, RowsAndEventsOfASplitJobGoWhereTheirHostIsKept) {
+  OpenShards(3, {"hosts"});
+  double value = 0;
+  for (const char* const host : {"a", "b", "d"}) {
+    ASSERT_TRUE(Append("hosts", value++, {}, host).ok());
+    v1::Event event;
+    event.mutable_source()->set_job("hosts");
+    event.mutable_source()->set_host(host);
+    event.set_kind(host);
+    ASSERT_TRUE(sink_->AppendEvent(event, {}).ok());
+  }
+  EXPECT_THAT(ContentsOfShard(0), ElementsAre("hosts=0", "hosts!a"));
+  EXPECT_THAT(ContentsOfShard(1), ElementsAre("hosts=1", "hosts!b"));
+  EXPECT_THAT(ContentsOfShard(2), ElementsAre("hosts=2", "hosts!d"));
+}
+
+TEST_F(ShardedSpoolTest, MovesWhatWaitedForOtherSplitJobsAndBack) {
+  OpenShards(3);
+  for (const char* const host : {"a", "b", "d"}) {
+    ASSERT_TRUE(Append("hosts", host[0] - 'a', {}, host).ok());
+  }
+  ASSERT_TRUE(Append(jobs_[1], 9).ok());
+  EXPECT_THAT(ContentsOfShard(2), ElementsAre("hosts=0", "hosts=1", "hosts=3"));
+  OpenShards(3, {"hosts"});
+  EXPECT_THAT(ContentsOfShard(0), ElementsAre("hosts=0"));
+  EXPECT_THAT(ContentsOfShard(1), ::testing::UnorderedElementsAre("hosts=1", Of(1, "=9")));
+  EXPECT_THAT(ContentsOfShard(2), ElementsAre("hosts=3"));
+  for (const std::string& path : Directories()) EXPECT_THAT(path, HasSubstr("-of-3-split-"));
+  OpenShards(3, {"hosts", "others"});  // Another list, of which nothing waits.
+  EXPECT_THAT(ContentsOfShard(0), ElementsAre("hosts=0"));
+  OpenShards(3);
+  EXPECT_THAT(ContentsOfShard(2), ::testing::UnorderedElementsAre("hosts=0", "hosts=1", "hosts=3"));
+  for (const std::string& path : Directories()) EXPECT_THAT(path, ::testing::EndsWith("-of-3"));
+}
+
 // What a crash leaves at any moment of a move: some targets have more than others, the old spool
 // has all.
 TEST_F(ShardedSpoolTest, AMoveThatWasCutOffMovesNothingTwice) {
@@ -341,7 +383,7 @@ TEST_F(ShardedSpoolTest, AMoveThatWasCutOffMovesNothingTwice) {
   OpenShards(3);
   Close();
   // All targets but one have everything; that one has nothing.
-  fs::remove_all(ShardPath(path_, 1, 3));
+  fs::remove_all(ShardPath(path_, 1, {3, {}}));
   for (const auto& entry : fs::directory_iterator(copy)) {
     fs::copy(entry.path(), fs::path(path_) / entry.path().filename());
   }

@@ -96,6 +96,20 @@ TEST(MembershipTest, TheKeeperOfAForeignJobIsNamed) {
             "job hosts belongs to tacho-2.tacho:7411 (shard 2 of 3): send it there");
 }
 
+TEST(MembershipTest, TheKeeperOfAHostsPartIsNamed) {
+  config::v1::Collector config = ConfigOf(kThree);
+  config.mutable_cluster()->add_split_jobs("hosts");
+  const auto made = Membership::Make(config, "tacho-0");
+  ASSERT_TRUE(made.ok());
+  EXPECT_TRUE(made->IsSplit("hosts"));
+  EXPECT_FALSE(made->IsSplit("run"));
+  EXPECT_TRUE(made->CheckKeeps("hosts", "a").ok());
+  const absl::Status foreign = made->CheckKeeps("hosts", "b");
+  EXPECT_EQ(foreign.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(foreign.message(), HasSubstr("host b belongs to tacho-1.tacho:7411 (shard 1 of 3)"));
+  EXPECT_EQ(made->CheckKeeps("hosts").code(), absl::StatusCode::kFailedPrecondition);
+}
+
 TEST(MembershipTest, WhoIsNotInTheListIsTold) {
   EXPECT_THAT(WhyRefused(ConfigOf(kThree), "web-7.example"),
               AllOf(HasSubstr("cluster.member: the name of this machine, web-7, is none of"),
@@ -120,6 +134,9 @@ TEST(MembershipTest, AListThatIsNoClusterIsRefused) {
   EXPECT_THAT(WhyRefused(ConfigOf({"a:1", "b:1", "a:1"}), "a"), HasSubstr("names a:1 twice"));
   EXPECT_THAT(WhyRefused(ConfigOf({"a:1", "b:0"}), "a"), HasSubstr("b:0 has the port 0"));
   EXPECT_THAT(WhyRefused(ConfigOf({}, "a")), HasSubstr("cluster.member: needs cluster.members"));
+  config::v1::Collector split;
+  split.mutable_cluster()->add_split_jobs("hosts");
+  EXPECT_THAT(WhyRefused(split), HasSubstr("cluster.split_jobs: needs cluster.members"));
 }
 
 config::v1::Collector WithSpares(const std::vector<std::string>& members,

@@ -133,7 +133,9 @@ TEST_F(ReceiverTest, JobsThatAreNotShownAreNotSent) {
   const auto copied = store_.AddSeries("hosts", MetricNamed("host_cpu"), 1, "h1");
   store_.AddSamples(copied, {{.time_ns = kReceiverBase, .value = 77}});
   Add(0, 8);
-  options_.shows = [](absl::string_view job) { return job != "hosts"; };
+  options_.shows = [](absl::string_view job, absl::string_view host) {
+    return job != "hosts" || host != "h1";
+  };
   RunUntil(8);
   absl::MutexLock lock(&mutex_);
   EXPECT_EQ(got_, Once(0, 8));

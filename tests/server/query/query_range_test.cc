@@ -425,6 +425,19 @@ TEST_F(QueryRangeTest, RefusesWhatMakesNoSense) {
   refused("aggregation.function", [](auto* r) {
     r->mutable_aggregation()->set_function(static_cast<v1::AggregateFunction>(77));
   });
+  refused("grid", [](auto* r) { r->mutable_grid()->set_last_unix_ns(1); });
+  refused("grid.last_unix_ns", [](auto* r) {
+    r->mutable_aggregation()->set_function(v1::AGGREGATE_FUNCTION_SUM);
+    r->set_max_points(3);
+    r->mutable_grid()->set_first_unix_ns(2);
+    r->mutable_grid()->set_last_unix_ns(1);
+  });
+  for (const auto& [part, parts] : {std::pair(0, 0), std::pair(2, 2), std::pair(0, 1001)}) {
+    refused("selector.part", [&](auto* r) {
+      r->mutable_selector()->mutable_part()->set_part(static_cast<uint32_t>(part));
+      r->mutable_selector()->mutable_part()->set_parts(static_cast<uint32_t>(parts));
+    });
+  }
 }
 
 TEST_F(QueryRangeTest, CountersGrowAndBeginAgainFromZero) {
