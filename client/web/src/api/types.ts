@@ -254,6 +254,12 @@ export interface Selector {
   job?: string;
   metrics?: string[];
   matchers?: Matcher[];
+  part?: HostPart;
+}
+
+export interface HostPart {
+  part?: number;
+  parts?: number;
 }
 
 export interface TimeRange {
@@ -322,6 +328,7 @@ export interface JobRefusal {
 export interface GetJobRequest {
   job?: string;
   maxEntities?: number;
+  part?: HostPart;
 }
 
 export interface GetJobResponse {
@@ -402,6 +409,7 @@ export interface Task {
 export interface ListMetricsRequest {
   job?: string;
   namePattern?: string;
+  part?: HostPart;
 }
 
 export interface ListMetricsResponse {
@@ -488,6 +496,12 @@ export interface RangeRequest {
   counter?: CounterFunction;
   bucketValues?: BucketValue[];
   packed?: boolean;
+  grid?: GivenGrid;
+}
+
+export interface GivenGrid {
+  firstUnixNs?: Int64;
+  lastUnixNs?: Int64;
 }
 
 export type BucketValue =
