@@ -149,8 +149,9 @@ grpc::ServerUnaryReactor* SplitQuery::LabelValues(grpc::CallbackServerContext* c
         std::vector<v1::LabelValuesResponse> parts;
         for (auto& one : *answers) parts.push_back(std::move(one.response));
         auto merged = MergeValues(*request, parts);
-        if (merged.ok()) *to = *std::move(merged);
-        return errors::ToGrpcStatus(merged.status());
+        if (!merged.ok()) return errors::ToGrpcStatus(merged.status());
+        *to = *std::move(merged);
+        return grpc::Status::OK;
       });
 }
 

@@ -80,7 +80,8 @@ class SeriesCount {
 };
 
 uint64_t SamplesOf(const v1::RangeResponse& piece) {
-  return static_cast<uint64_t>(piece.points().values_size() + piece.buckets().counts_size());
+  return static_cast<uint64_t>(piece.points().values_size()) +
+         static_cast<uint64_t>(piece.buckets().counts_size());
 }
 
 void AddUp(const v1::Integral& from, v1::Integral* to) {
