@@ -163,7 +163,7 @@ absl::Status Spool::AppendRows(uint32_t layout, std::span<const int64_t> times_u
       if (!state.noted) notes.push_back({LayoutKey(part), *state.content});
     }
     std::vector<v1::ClientMessage> messages = Split(parts, rows);
-    const absl::Status status = Append(messages, checkpoint, std::move(notes));
+    absl::Status status = Append(messages, checkpoint, std::move(notes));
     const uint64_t count = times_unix_ns.size() * parts.size();
     if (absl::IsUnavailable(status) && checkpoint.key.empty()) CountRefusedRows(count);
     if (!status.ok()) return status;

@@ -69,6 +69,9 @@ void ForwardWrites::Call(uint32_t shard, const char* method, const interop::Send
   request.mutable_sender()->set_protocol(sender.protocol);
   request.mutable_sender()->set_peer(sender.shown.peer);
   struct Part {
+    Part(Request asked, security::Credentials from,
+         std::function<void(const absl::Status&, Response&)> then)
+        : request(std::move(asked)), shown(std::move(from)), done(std::move(then)) {}
     const Request request;
     const security::Credentials shown;
     const std::function<void(const absl::Status&, Response&)> done;

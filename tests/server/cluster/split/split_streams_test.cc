@@ -76,7 +76,7 @@ class SplitStreamsTest : public ::testing::Test {
     return pieces;
   }
 
-  const query::QueryControl control_;
+  query::QueryControl control_;
 };
 
 TEST_F(SplitStreamsTest, SeriesOfAllMembersComeInOrderAndWhole) {
