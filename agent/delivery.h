@@ -36,7 +36,7 @@ struct DeliveryOptions {
   std::string home_job;
   std::string home_host;
   std::set<std::string> host_jobs;
-  std::set<std::string, std::less<>> split_jobs;  // Of the cluster.
+  std::set<std::string, std::less<>> split_jobs;  // As collector.split_jobs has them.
   // The settings of one stream, without its addresses, shards and clock. Called for each.
   std::function<StreamOptions()> stream;
 };

@@ -24,9 +24,10 @@ struct JobDivision {
   std::set<std::string, std::less<>> split_jobs;
 
   bool IsSplit(absl::string_view job) const { return shards > 1 && split_jobs.contains(job); }
-  // Of the job itself, which for a split job keeps what belongs to no host: its attributes.
+  // The shard of the job itself. If the job is split, it has only what belongs to no host, such as
+  // attributes.
   uint32_t ShardOf(absl::string_view job) const { return ShardOfJob(job, shards); }
-  // Of what the job has from this host; an empty host stands for the job itself.
+  // The shard of what the job has from this host. An empty host stands for the job itself.
   uint32_t ShardOf(absl::string_view job, absl::string_view host) const {
     return IsSplit(job) && !host.empty() ? ShardOfHost(job, host, shards) : ShardOf(job);
   }

@@ -66,10 +66,11 @@ class Membership {
   // Whether shards move from one collector to another.
   bool moves() const;
   const JobDivision& division() const;
-  // Of the job itself. Of a split one (cluster.split_jobs) it keeps what belongs to no host.
+  // The shard of the job itself. If the job is split (cluster.split_jobs), it has only what belongs
+  // to no host.
   uint32_t ShardOf(absl::string_view job) const { return division().ShardOf(job); }
   bool Keeps(absl::string_view job) const { return ShardOf(job) == own(); }
-  // Of what the job has from a host.
+  // The shard of what the job has from a host.
   uint32_t ShardOf(absl::string_view job, absl::string_view host) const {
     return division().ShardOf(job, host);
   }

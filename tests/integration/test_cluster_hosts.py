@@ -41,7 +41,8 @@ class SplitCase(ClusterCase):
     def layout(self, number, host, copy=False):
         gauge = types_pb2.METRIC_TYPE_GAUGE
         chips = [("chip_power_watts", "W", gauge, {"chip": str(chip)}) for chip in range(CHIPS)]
-        message = client.layout(number, JOB, host, [*chips, ("host_load", "1")])
+        counter = ("host_packets", "1", types_pb2.METRIC_TYPE_COUNTER, {})
+        message = client.layout(number, JOB, host, [*chips, ("host_load", "1"), counter])
         message.layout.copy = copy
         return message
 
@@ -60,7 +61,8 @@ class SplitCase(ClusterCase):
             times = [begin + i * SECOND + place * 1000 for i in range(rows)]
             values = [
                 v for i in range(rows)
-                for v in (100.0 + place + i % 7, 200.0 + place + i % 5, float(place * i % 11))
+                for v in (100.0 + place + i % 7, 200.0 + place + i % 5, float(place * i % 11),
+                          float(1000 * place + 8 * i))
             ]  # fmt: skip
             sequence += 1
             stream.send(client.batch(sequence, number, times, values))
@@ -121,6 +123,14 @@ def requests():
         selector=all_of, max_points=20, bucket_values=[query_pb2.BUCKET_VALUE_MAX],
         aggregation=query_pb2.Aggregation(function=query_pb2.AGGREGATE_FUNCTION_MAX),
     )  # fmt: skip
+    packets = query_pb2.Selector(job=JOB, metrics=["host_packets"])
+    for counter in (query_pb2.COUNTER_FUNCTION_INCREASE, query_pb2.COUNTER_FUNCTION_RATE):
+        for name in ("SUM", "MAX", "COUNT"):
+            function = getattr(query_pb2, f"AGGREGATE_FUNCTION_{name}")
+            yield "Range", query_pb2.RangeRequest(
+                selector=packets, max_points=30, counter=counter,
+                aggregation=query_pb2.Aggregation(function=function),
+            )  # fmt: skip
     yield "ListEvents", query_pb2.ListEventsRequest(job=JOB)
     yield "ListEvents", query_pb2.ListEventsRequest(job=JOB, newest=2)
     yield "Export", query_pb2.ExportRequest(selector=all_of)
@@ -167,15 +177,15 @@ class SplitJobTest(SplitCase):
         for member in self.members:
             pieces = list(self.stub(member).Range(query_pb2.RangeRequest(selector=selector, packed=True)))
             self.assertEqual(len(pieces), 1)
-            self.assertEqual(len(pieces[0].more), len(HOSTS) * (CHIPS + 1) - 1)
+            self.assertEqual(len(pieces[0].more), len(HOSTS) * (CHIPS + 2) - 1)
             for request, what in (
-                (query_pb2.RangeRequest(selector=selector, max_series=20), "max_series = 20"),
+                (query_pb2.RangeRequest(selector=selector, max_series=27), "max_series = 27"),
                 (query_pb2.RangeRequest(selector=selector, max_samples=1000), "max_samples = 1000"),
             ):
                 code, text, *_ = self.ask(member, "Query", QUERY["Range"], request)
                 self.assertEqual(code, grpc.StatusCode.RESOURCE_EXHAUSTED)
                 self.assertIn(what, text)
-            whole = query_pb2.RangeRequest(selector=selector, max_series=21)
+            whole = query_pb2.RangeRequest(selector=selector, max_series=28)
             self.assertEqual(self.ask(member, "Query", QUERY["Range"], whole)[0], grpc.StatusCode.OK)
 
     def test_lists_and_the_fleet_have_it_once(self):
@@ -194,7 +204,7 @@ class SplitJobTest(SplitCase):
             self.assertEqual((fleet.totals.jobs, fleet.totals.silent, fleet.totals.ended), (2, 1, 1))
             [row] = [job for job in fleet.jobs if job.job.name == JOB]
             self.assertEqual(row.job.hosts, len(HOSTS))
-            self.assertEqual(row.job.series, len(HOSTS) * (CHIPS + 1))
+            self.assertEqual(row.job.series, len(HOSTS) * (CHIPS + 2))
 
     def test_what_cannot_be_put_together_is_refused_with_the_reason(self):
         self.start_split()
@@ -311,11 +321,11 @@ class SplitJobTest(SplitCase):
                 member, self.hosts_of(shard), copies, shard, rows=5, begin=self.begin + 3600 * SECOND,
                 agent="later",
             )  # fmt: skip
-        wanted = len(HOSTS) * (CHIPS + 1) * 10
+        wanted = len(HOSTS) * (CHIPS + 2) * 10
         while sum(map(len, samples.values())) < wanted or len(events) < 2 * len(HOSTS):
             take(next(watch))
         watch.cancel()
-        self.assertEqual(len(samples), len(HOSTS) * (CHIPS + 1))
+        self.assertEqual(len(samples), len(HOSTS) * (CHIPS + 2))
         for name, times in samples.items():
             self.assertEqual((len(times), len(set(times))), (10, 10), name)
         self.assertEqual((live, sorted(events)), (1, sorted(HOSTS * 2)))

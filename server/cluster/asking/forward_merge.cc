@@ -75,7 +75,7 @@ void AppendKept(const Membership& membership, uint32_t shard,
   }
 }
 
-// Of a split job a condition that is true at one member is true.
+// A condition of a split job is true if it is true at one member.
 void KeepTrueOfSplit(const Membership& membership, std::vector<v1::Condition>* conditions) {
   std::set<std::pair<std::string, std::string>> known, told;
   const auto key = [](const v1::Condition& one) { return std::pair(one.job(), one.condition()); };

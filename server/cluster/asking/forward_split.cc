@@ -198,7 +198,7 @@ grpc::ServerWriteReactor<v1::RangeResponse>* SplitQuery::Range(
       std::min(limits.max_samples,
                request->max_samples() == 0 ? query::kDefaultRangeSamples : request->max_samples());
   const bool packed = request->packed();
-  // Of one host all series lie at one member, which aggregates them itself.
+  // All series of one host lie at one member, which aggregates them itself.
   const bool at_one = KeeperOf(calls_->membership(), *request).has_value();
   if (at_one || request->aggregation().function() == v1::AGGREGATE_FUNCTION_UNSPECIFIED) {
     v1::RangeRequest asked = *request;

@@ -137,7 +137,7 @@ class MergedWatch final : public grpc::ServerWriteReactor<Response> {
   std::deque<From*> ready_ ABSL_GUARDED_BY(mutex_);  // The first one's message is with gRPC.
   size_t open_ ABSL_GUARDED_BY(mutex_);              // Members whose streams have not ended.
   bool failed_ ABSL_GUARDED_BY(mutex_) = false;
-  grpc::Status status_ ABSL_GUARDED_BY(mutex_);  // Of the first that ended.
+  grpc::Status status_ ABSL_GUARDED_BY(mutex_);  // That of the member whose stream ended first.
 };
 
 }  // namespace tacho::server::cluster

@@ -79,6 +79,12 @@ void Cut(size_t most, google::protobuf::RepeatedPtrField<Message>* field) {
 }  // namespace
 
 void AddJob(const v1::Job& from, v1::Job* to) {
+  // A member that has copies alone calls the job silent, which says nothing.
+  if (to->series() == 0) {
+    to->set_state(from.state());
+  } else if (from.series() > 0) {
+    to->set_state(Livelier(to->state(), from.state()));
+  }
   if (to->name().empty()) to->set_name(from.name());
   IncludeSeen(from, to);
   if (from.has_last_step() && (!to->has_last_step() || from.last_step() > to->last_step())) {
@@ -90,7 +96,6 @@ void AddJob(const v1::Job& from, v1::Job* to) {
   to->set_hosts(to->hosts() + from.hosts());
   to->set_series(to->series() + from.series());
   to->set_refused_samples(to->refused_samples() + from.refused_samples());
-  to->set_state(Livelier(to->state(), from.state()));
   if (from.has_marks() && !to->has_marks()) *to->mutable_marks() = from.marks();
 }
 

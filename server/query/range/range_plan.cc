@@ -94,7 +94,10 @@ absl::Status SetGrid(const v1::RangeRequest& request, RangePlan* plan) {
     return errors::InvalidFieldError("grid.last_unix_ns", "is before grid.first_unix_ns");
   }
   plan->grid = AxisExtent{grid.first_unix_ns(), grid.last_unix_ns()};
-  plan->read.begin_ns = std::max(plan->read.begin_ns, grid.first_unix_ns());
+  // A counter's growth needs the sample before it, so what lies before the grid is left out later.
+  if (plan->counter == v1::COUNTER_FUNCTION_UNSPECIFIED) {
+    plan->read.begin_ns = std::max(plan->read.begin_ns, grid.first_unix_ns());
+  }
   if (grid.last_unix_ns() < INT64_MAX) {
     plan->read.end_ns = std::min(plan->read.end_ns, grid.last_unix_ns() + 1);
   }

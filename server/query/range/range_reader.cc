@@ -92,8 +92,13 @@ absl::Status RangeReader::FoldInto(const storage::SeriesPtr& series,
                                    FoldByTime* fold) const {
   TACHO_CHECK(!plan_.by_step);
   TACHO_RETURN_IF_ERROR(
-      Scan(series, attempt).ForEach(InBuckets(grid), [fold](const storage::Chunk& chunk) {
-        fold->Add(chunk);
+      Scan(series, attempt).ForEach(InBuckets(grid), [&](const storage::Chunk& chunk) {
+        if (!plan_.grid.has_value() || chunk.is_summary()) return fold->Add(chunk);
+        const storage::SampleColumns& columns = chunk.samples().columns;
+        const auto in_grid =
+            std::lower_bound(columns.times.begin(), columns.times.end(), plan_.grid->first);
+        fold->Add(
+            columns.Rows(static_cast<size_t>(in_grid - columns.times.begin()), columns.size()));
       }));
   return fold->EndSeries();
 }
