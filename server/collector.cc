@@ -366,6 +366,7 @@ void Collector::Parts::StopGrpc() {
   if (forwarded_ != nullptr) forwarded_->Drain();
   doors_->StopStatsd();
   if (forwarded_writes_ != nullptr) forwarded_writes_->Drain();
+  if (forwarded_reads_ != nullptr) forwarded_reads_->Drain();
   query_->Drain();
   marks_->Drain();
   asker_.Close();

@@ -18,6 +18,7 @@
 #include "server/admin/admin_listener.h"
 #include "server/admin/admin_service.h"
 #include "server/bridge/connect_bridge.h"
+#include "server/cluster/asking/forward_reads.h"
 #include "server/cluster/asking/forward_services.h"
 #include "server/cluster/asking/forward_writes.h"
 #include "server/cluster/cluster_service.h"
@@ -43,6 +44,7 @@
 #include "server/process/clock_watch.h"
 #include "server/process/reloader.h"
 #include "server/promread/explore_door.h"
+#include "server/promread/member_reads.h"
 #include "server/promread/remote_read_door.h"
 #include "server/query/query_service.h"
 #include "server/requests/agent_requests_service.h"
@@ -141,8 +143,10 @@ class Collector::Parts {
   std::unique_ptr<ingest::IngestService> ingest_;
   std::unique_ptr<interop::Doors> doors_;
   std::unique_ptr<cluster::ForwardWrites> forwarded_writes_;  // Null: no cluster.
+  std::unique_ptr<cluster::ForwardReads> forwarded_reads_;    // The same.
   std::unique_ptr<query::QueryService> query_;
   std::unique_ptr<TensorBoardService> tensorboard_;
+  std::unique_ptr<promread::MemberReads> member_reads_;  // Null: no cluster.
   std::unique_ptr<promread::RemoteReadDoor> remote_read_;
   std::unique_ptr<promread::ExploreDoor> explore_;
   std::unique_ptr<marks::MarksService> marks_;

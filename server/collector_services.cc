@@ -71,10 +71,14 @@ absl::Status Collector::Parts::MakeServices() {
   const auto cost = query.cost;
   query_ = std::make_unique<query::QueryService>(std::move(query));
   tensorboard_ = std::make_unique<TensorBoardService>(query_.get());
-  remote_read_ =
-      std::make_unique<promread::RemoteReadDoor>(query_.get(), Guard(), membership_.get());
-  explore_ = std::make_unique<promread::ExploreDoor>(query_.get(), Guard(), TACHO_VERSION,
-                                                     membership_.get());
+  promread::Members members;
+  if (membership_->is_cluster()) {
+    forwarded_reads_ = std::make_unique<cluster::ForwardReads>(ForwardOptions());
+    members = {membership_.get(), forwarded_reads_.get()};
+    member_reads_ = std::make_unique<promread::MemberReads>(query_.get(), membership_.get());
+  }
+  remote_read_ = std::make_unique<promread::RemoteReadDoor>(query_.get(), Guard(), members);
+  explore_ = std::make_unique<promread::ExploreDoor>(query_.get(), Guard(), TACHO_VERSION, members);
   marks_ = std::make_unique<marks::MarksService>(
       marks::MarksServiceOptions{store_.get(), security_->access(), world_.log});
   requests_ = std::make_unique<requests::AgentRequestsService>(requests::AgentRequestsOptions{
@@ -179,6 +183,7 @@ absl::Status Collector::Parts::StartGrpc() {
   builder.RegisterService(cluster_.get());
   if (forwarded_ != nullptr) {
     forwarded_->Register(&builder);
+    builder.RegisterService(member_reads_.get());
   } else {
     builder.RegisterService(query_.get());
     builder.RegisterService(tensorboard_.get());

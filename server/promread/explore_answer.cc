@@ -16,6 +16,7 @@
 #include "proto/base/json_text.h"
 #include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
+#include "server/promread/kept_jobs.h"
 #include "server/promread/series_labels.h"
 #include "server/promread/step_series.h"
 
@@ -32,51 +33,6 @@ constexpr size_t kWholeReport = 1 << 20;
 std::string LeftOut(size_t most, absl::string_view of) {
   return absl::StrCat("the answer has the first ", most, " ", of,
                       ", which is its limit: name a metric, a job or labels in match[]");
-}
-
-// The first `most` of many names in their order.
-class FirstNames {
- public:
-  explicit FirstNames(size_t most) : most_(most) {}
-
-  void Add(absl::string_view name) {
-    if (name.empty()) return;
-    if (names_.size() == most_ && name > absl::string_view(*names_.rbegin())) {
-      more_ = true;
-      return;
-    }
-    names_.emplace(name);
-    if (names_.size() <= most_) return;
-    more_ = true;
-    names_.erase(std::prev(names_.end()));
-  }
-  ExploreAnswer Answer(uint64_t limit) const {
-    ExploreAnswer answer;
-    if (more_) {
-      answer.warnings.push_back(limit == most_ ? std::string(kByLimit)
-                                               : LeftOut(most_, "names or values"));
-    }
-    answer.data = "[";
-    for (const std::string& name : names_) {
-      if (answer.data.size() >= kMaxDataBytes) {
-        answer.warnings.push_back(LeftOut(kMaxDataBytes >> 20, "MiB of names or values"));
-        break;
-      }
-      absl::StrAppend(&answer.data, answer.data.size() == 1 ? "" : ",", JsonString(name));
-    }
-    answer.data.push_back(']');
-    return answer;
-  }
-
- private:
-  const size_t most_;
-  bool more_ = false;
-  std::set<std::string, std::less<>> names_;
-};
-
-FirstNames NamesFor(const ExploreRequest& request) {
-  return FirstNames(request.limit == 0 ? kMaxListed
-                                       : std::min<uint64_t>(request.limit, kMaxListed));
 }
 
 // Whether it holds for every series: {__name__!=""} is how Grafana asks for everything.
@@ -127,18 +83,19 @@ std::string NameOfOwn(const storage::MetricUse& use, const std::string& label) {
 
 // Hosts and tasks, by FindJob().
 void AddPlaces(const SelectionWorld& world, const std::string& job, bool names,
-               absl::string_view label, FirstNames* found) {
+               absl::string_view label, EntryList* found) {
   const auto detail = world.store.FindJob(job);
   if (!detail.has_value()) return;
   for (const storage::TaskInfo& task : detail->tasks) {
     if (task.task.has_value() && (names || label == "task")) {
       found->Add(names ? "task" : absl::StrCat(*task.task));
     }
-    if (!task.host.empty() && (names || label == "host")) found->Add(names ? "host" : task.host);
+    if (task.host.empty() || !KeepsRows(world.membership, job, task.host)) continue;
+    if (names || label == "host") found->Add(names ? "host" : task.host);
   }
 }
 
-absl::Status AddNamesOfJob(const SelectionWorld& world, const std::string& job, FirstNames* found) {
+absl::Status AddNamesOfJob(const SelectionWorld& world, const std::string& job, EntryList* found) {
   TACHO_ASSIGN_OR_RETURN(const auto metrics, MetricsOf(world, job));
   if (metrics.empty()) return absl::OkStatus();
   for (const absl::string_view made :
@@ -156,7 +113,7 @@ absl::Status AddNamesOfJob(const SelectionWorld& world, const std::string& job, 
 // Adds the values that a job's index knows; false if it knows none of this label.
 absl::StatusOr<bool> AddValuesOfJob(const SelectionWorld& world, const ReadQuery& query,
                                     const std::string& job, absl::string_view label,
-                                    FirstNames* found) {
+                                    EntryList* found) {
   TACHO_RETURN_IF_ERROR(world.control.Check());
   if (label == kNameLabel || label == "metric") {
     TACHO_ASSIGN_OR_RETURN(const auto metrics, MetricsOf(world, job));
@@ -217,92 +174,80 @@ std::string SeriesJson(const LabelList& labels) {
                       "}");
 }
 
-}  // namespace
+// By such keys, series have the order of their labels.
+std::string SeriesKey(const LabelList& labels) {
+  std::string key;
+  for (const auto& [name, value] : labels) {
+    key.append(name).push_back('\0');
+    key.append(value).push_back('\0');
+  }
+  return key;
+}
 
-absl::StatusOr<ExploreAnswer> ListLabelNames(const SelectionWorld& world,
-                                             const ExploreRequest& request) {
-  FirstNames found = NamesFor(request);
+absl::Status FindLabelNames(const SelectionWorld& world, const ExploreRequest& request,
+                            EntryList* found) {
   if (AsksForEverything(request)) {
     for (const std::string& job : SelectedJobs(world, request.everything)) {
-      TACHO_RETURN_IF_ERROR(AddNamesOfJob(world, job, &found));
+      TACHO_RETURN_IF_ERROR(AddNamesOfJob(world, job, found));
     }
-    return found.Answer(request.limit);
+    return absl::OkStatus();
   }
   for (const ReadQuery& query : request.selectors) {
     TACHO_RETURN_IF_ERROR(VisitSeries(world, query, [&](const SelectedSeries& one) {
-      for (const auto& [name, value] : one.labels) found.Add(name);
+      for (const auto& [name, value] : one.labels) found->Add(name);
       return world.control.Check();
     }));
   }
-  return found.Answer(request.limit);
+  return absl::OkStatus();
 }
 
-absl::StatusOr<ExploreAnswer> ListLabelValues(const SelectionWorld& world,
-                                              const ExploreRequest& request,
-                                              const std::string& label) {
-  FirstNames found = NamesFor(request);
+absl::Status FindLabelValues(const SelectionWorld& world, const ListQuestion& question,
+                             EntryList* found) {
+  const ExploreRequest& request = question.request;
   std::vector<ReadQuery> queries = request.selectors;
   if (AsksForEverything(request)) {
     bool known = true;
     for (const std::string& job : SelectedJobs(world, request.everything)) {
-      TACHO_ASSIGN_OR_RETURN(known, AddValuesOfJob(world, request.everything, job, label, &found));
+      TACHO_ASSIGN_OR_RETURN(known,
+                             AddValuesOfJob(world, request.everything, job, question.label, found));
       if (!known) break;
     }
-    if (known) return found.Answer(request.limit);
+    if (known) return absl::OkStatus();
     queries = {request.everything};
   }
   // The index then leaves out series without the label.
   TACHO_ASSIGN_OR_RETURN(const Matcher has_label,
-                         Matcher::Create(label, Matcher::Op::kNotEqual, ""));
+                         Matcher::Create(question.label, Matcher::Op::kNotEqual, ""));
   for (ReadQuery& query : queries) {
     query.matchers.push_back(has_label);
     TACHO_RETURN_IF_ERROR(VisitSeries(world, query, [&](const SelectedSeries& one) {
-      found.Add(ValueOf(one.labels, label));
+      found->Add(ValueOf(one.labels, question.label));
       return world.control.Check();
     }));
   }
-  return found.Answer(request.limit);
+  return absl::OkStatus();
 }
 
-absl::StatusOr<ExploreAnswer> ListSeries(const SelectionWorld& world,
-                                         const ExploreRequest& request) {
-  if (request.selectors.empty()) {
+absl::Status FindSeries(const SelectionWorld& world, const ListQuestion& question,
+                        EntryList* found) {
+  if (question.request.selectors.empty()) {
     return errors::ErrorOf(
         errors::Failure::kMalformed,
         "match[]: a request for series needs one at least, as match[]={job=\"x\"}");
   }
-  std::set<LabelList> all;
-  for (const ReadQuery& query : request.selectors) {
-    TACHO_RETURN_IF_ERROR(VisitSeries(world, query, [&](SelectedSeries one) {
-      all.insert(std::move(one.labels));
-      if (all.size() > world.max_series) return TooManySeries(world.max_series);
-      return world.control.Check();
-    }));
+  for (const ReadQuery& query : question.request.selectors) {
+    const auto add = [&](const SelectedSeries& one) {
+      found->Add(SeriesKey(one.labels), SeriesJson(one.labels));
+      absl::Status few = CheckEntries(world, question, *found);
+      return few.ok() ? world.control.Check() : few;
+    };
+    TACHO_RETURN_IF_ERROR(VisitSeries(world, query, add));
   }
-  ExploreAnswer answer;
-  answer.data = "[";
-  uint64_t count = 0;
-  for (const LabelList& labels : all) {
-    if (request.limit != 0 && count == request.limit) {
-      answer.warnings.emplace_back(kByLimit);
-      break;
-    }
-    if (answer.data.size() >= kMaxDataBytes) {
-      answer.warnings.push_back(LeftOut(kMaxDataBytes >> 20, "MiB of series"));
-      break;
-    }
-    absl::StrAppend(&answer.data, count++ == 0 ? "" : ",", SeriesJson(labels));
-  }
-  answer.data.push_back(']');
-  return answer;
+  return absl::OkStatus();
 }
 
-absl::StatusOr<ExploreAnswer> ListMetadata(const SelectionWorld& world,
-                                           const ExploreRequest& request) {
-  // Definitions by the name of their family.
-  std::map<std::string, std::set<std::string>> families;
-  size_t bytes = 0;
-  ExploreAnswer answer;
+absl::Status FindMetadata(const SelectionWorld& world, const ExploreRequest& request,
+                          EntryList* found) {
   for (const std::string& job : SelectedJobs(world, request.everything)) {
     TACHO_ASSIGN_OR_RETURN(auto metrics, MetricsOf(world, job));
     if (HasSteps(world.store, job)) {
@@ -315,31 +260,129 @@ absl::StatusOr<ExploreAnswer> ListMetadata(const SelectionWorld& world,
         name.resize(name.size() - kBucket.size());
       }
       if (!request.metric.empty() && name != request.metric) continue;
-      std::string entry = absl::StrCat("{\"type\":\"", TypeName(use.metric.type),
-                                       "\",\"help\":", JsonString(use.metric.help),
-                                       ",\"unit\":", JsonString(use.metric.unit), "}");
-      if (bytes >= kMaxDataBytes) {
-        answer.warnings.assign(1, LeftOut(kMaxDataBytes >> 20, "MiB of metrics"));
-        continue;
-      }
-      const size_t size = name.size() + entry.size();
-      if (families[std::move(name)].insert(std::move(entry)).second) bytes += size;
+      found->Add(name, absl::StrCat("{\"type\":\"", TypeName(use.metric.type),
+                                    "\",\"help\":", JsonString(use.metric.help),
+                                    ",\"unit\":", JsonString(use.metric.unit), "}"));
     }
   }
-  answer.data = "{";
-  uint64_t count = 0;
-  for (const auto& [name, entries] : families) {
-    if (request.limit != 0 && count == request.limit) break;
-    absl::StrAppend(&answer.data, count++ == 0 ? "" : ",", JsonString(name), ":[");
-    uint64_t in_family = 0;
-    for (const std::string& entry : entries) {
-      if (request.limit_per_metric != 0 && in_family == request.limit_per_metric) break;
-      absl::StrAppend(&answer.data, in_family++ == 0 ? "" : ",", entry);
-    }
-    answer.data.push_back(']');
+  return absl::OkStatus();
+}
+
+ExploreAnswer NamesAnswer(const EntryList& found, uint64_t limit) {
+  ExploreAnswer answer;
+  if (found.more()) {
+    answer.warnings.push_back(limit == found.most() ? std::string(kByLimit)
+                                                    : LeftOut(found.most(), "names or values"));
   }
-  answer.data.push_back('}');
+  answer.data = "[";
+  for (const auto& [name, unused] : found.entries()) {
+    if (answer.data.size() >= kMaxDataBytes) {
+      answer.warnings.push_back(LeftOut(kMaxDataBytes >> 20, "MiB of names or values"));
+      break;
+    }
+    absl::StrAppend(&answer.data, answer.data.size() == 1 ? "" : ",", JsonString(name));
+  }
+  answer.data.push_back(']');
   return answer;
+}
+
+ExploreAnswer SeriesAnswer(const EntryList& found, uint64_t limit) {
+  ExploreAnswer answer;
+  answer.data = "[";
+  uint64_t count = 0;
+  for (const auto& [key, json] : found.entries()) {
+    if (limit != 0 && count == limit) {
+      answer.warnings.emplace_back(kByLimit);
+      break;
+    }
+    if (answer.data.size() >= kMaxDataBytes) {
+      answer.warnings.push_back(LeftOut(kMaxDataBytes >> 20, "MiB of series"));
+      break;
+    }
+    absl::StrAppend(&answer.data, count++ == 0 ? "" : ",", json);
+  }
+  answer.data.push_back(']');
+  return answer;
+}
+
+ExploreAnswer MetadataAnswer(const EntryList& found, const ExploreRequest& request) {
+  ExploreAnswer answer;
+  if (found.more()) answer.warnings.push_back(LeftOut(kMaxDataBytes >> 20, "MiB of metrics"));
+  answer.data = "{";
+  uint64_t families = 0;
+  const std::string* family = nullptr;
+  uint64_t in_family = 0;
+  for (const auto& [name, definition] : found.entries()) {
+    if (family == nullptr || *family != name) {
+      if (request.limit != 0 && families == request.limit) break;
+      absl::StrAppend(&answer.data, families++ == 0 ? "" : "],", JsonString(name), ":[");
+      family = &name;
+      in_family = 0;
+    }
+    if (request.limit_per_metric != 0 && in_family == request.limit_per_metric) continue;
+    absl::StrAppend(&answer.data, in_family++ == 0 ? "" : ",", definition);
+  }
+  answer.data.append(families == 0 ? "}" : "]}");
+  return answer;
+}
+
+}  // namespace
+
+EntryList ListFor(const ListQuestion& question) {
+  switch (question.kind) {
+    case ListKind::kLabelNames:
+    case ListKind::kLabelValues: {
+      const uint64_t limit = question.request.limit;
+      return EntryList(limit == 0 ? kMaxListed : std::min<uint64_t>(limit, kMaxListed));
+    }
+    case ListKind::kSeries:
+      break;
+    case ListKind::kMetadata:
+      return EntryList(SIZE_MAX, kMaxDataBytes);
+  }
+  return EntryList();
+}
+
+absl::StatusOr<EntryList> FindEntries(const SelectionWorld& world, const ListQuestion& question) {
+  EntryList found = ListFor(question);
+  absl::Status status;
+  switch (question.kind) {
+    case ListKind::kLabelNames:
+      status = FindLabelNames(world, question.request, &found);
+      break;
+    case ListKind::kLabelValues:
+      status = FindLabelValues(world, question, &found);
+      break;
+    case ListKind::kSeries:
+      status = FindSeries(world, question, &found);
+      break;
+    case ListKind::kMetadata:
+      status = FindMetadata(world, question.request, &found);
+      break;
+  }
+  if (!status.ok()) return status;
+  return found;
+}
+
+absl::Status CheckEntries(const SelectionWorld& world, const ListQuestion& question,
+                          const EntryList& entries) {
+  if (question.kind != ListKind::kSeries || entries.entries().size() <= world.max_series) {
+    return absl::OkStatus();
+  }
+  return TooManySeries(world.max_series);
+}
+
+ExploreAnswer AnswerOf(const ListQuestion& question, const EntryList& entries) {
+  switch (question.kind) {
+    case ListKind::kLabelNames:
+    case ListKind::kLabelValues:
+      break;
+    case ListKind::kSeries:
+      return SeriesAnswer(entries, question.request.limit);
+    case ListKind::kMetadata:
+      return MetadataAnswer(entries, question.request);
+  }
+  return NamesAnswer(entries, question.request.limit);
 }
 
 absl::StatusOr<ExploreAnswer> DescribeStore(const SelectionWorld& world,
@@ -354,7 +397,7 @@ absl::StatusOr<ExploreAnswer> DescribeStore(const SelectionWorld& world,
   Counts labels;
   Counts pairs;
   for (const storage::JobSummary& job : world.store.Jobs()) {
-    if (!world.rights.MayTouch(job.name)) continue;
+    if (!world.rights.MayTouch(job.name) || !MayKeepJob(world.membership, job.name)) continue;
     extent.Include(job.extent);
     series += job.series;
     pairs[absl::StrCat("job=", job.name)] = job.series;
@@ -368,7 +411,7 @@ absl::StatusOr<ExploreAnswer> DescribeStore(const SelectionWorld& world,
   Counts metrics;
   uint64_t left_out = 0;
   for (const auto& job : report.jobs) {
-    if (!world.rights.MayTouch(job.name)) continue;
+    if (!world.rights.MayTouch(job.name) || !MayKeepJob(world.membership, job.name)) continue;
     if (!job.in_memory) {
       ++left_out;
       continue;

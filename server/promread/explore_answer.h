@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/promread/entry_list.h"
 #include "server/promread/explore_request.h"
 #include "server/promread/read_selection.h"
 
@@ -31,26 +32,38 @@ struct ExploreAnswer {
   std::vector<std::string> warnings;  // What the answer leaves out, and why.
 };
 
-// All lists are sorted, without duplicates, and have what is in jobs that `world.rights` include.
-// Without match[], and with one like {__name__!=""}, labels and the values of __name__, metric,
-// job, task, host and attempt come from the index of each job; else each series that is selected is
-// looked at, max_series of a job at most. Statuses are those of SelectSeries() and of storage.
+enum class ListKind : uint8_t {
+  kLabelNames,   // ["__name__","host",...]
+  kLabelValues,  // ["a","b",...]
+  kSeries,       // [{"__name__":"loss","job":"x",...},...]
+  // {"loss":[{"type":"gauge","help":"...","unit":"nats"}],...}: a metric has an entry for each
+  // definition that differs. A histogram stands under its family, without "_bucket".
+  kMetadata,
+};
 
-// ["__name__","host",...]
-absl::StatusOr<ExploreAnswer> ListLabelNames(const SelectionWorld& world,
-                                             const ExploreRequest& request);
-// ["a","b",...]
-absl::StatusOr<ExploreAnswer> ListLabelValues(const SelectionWorld& world,
-                                              const ExploreRequest& request,
-                                              const std::string& label);
-// [{"__name__":"loss","job":"x",...},...], max_series before the limit at most.
-//   INVALID_ARGUMENT (MALFORMED)  no match[].
-absl::StatusOr<ExploreAnswer> ListSeries(const SelectionWorld& world,
-                                         const ExploreRequest& request);
-// {"loss":[{"type":"gauge","help":"...","unit":"nats"}],...}: a metric has an entry for each
-// definition that differs. A histogram stands under its family, without "_bucket".
-absl::StatusOr<ExploreAnswer> ListMetadata(const SelectionWorld& world,
-                                           const ExploreRequest& request);
+struct ListQuestion {
+  ListKind kind = ListKind::kLabelNames;
+  std::string label;  // Of kLabelValues.
+  ExploreRequest request;
+};
+
+// An empty list for the answer to a question.
+EntryList ListFor(const ListQuestion& question);
+
+// What is in jobs that `world.rights` include. Without match[], and with one like {__name__!=""},
+// labels and the values of __name__, metric, job, task, host and attempt come from the index of
+// each job; else each series that is selected is looked at, max_series of a job at most. Statuses
+// are those of SelectSeries() and of storage, and
+//   INVALID_ARGUMENT (MALFORMED)  a list of series without match[].
+absl::StatusOr<EntryList> FindEntries(const SelectionWorld& world, const ListQuestion& question);
+
+//   RESOURCE_EXHAUSTED (TOO_LARGE)  a list of series has more than max_series. To be called when
+//                                   entries of other members have been added.
+absl::Status CheckEntries(const SelectionWorld& world, const ListQuestion& question,
+                          const EntryList& entries);
+
+ExploreAnswer AnswerOf(const ListQuestion& question, const EntryList& entries);
+
 // {"headStats":{...},"seriesCountByMetricName":[{"name":"loss","value":3},...],...}. Counts stored
 // series, so all attempts of a task are one. Lists cover jobs in memory, which a warning says; the
 // values of a label are those of the job with the most.

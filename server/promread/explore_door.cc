@@ -14,6 +14,7 @@
 #include "server/promread/explore_answer.h"
 #include "server/promread/explore_request.h"
 #include "server/promread/kept_jobs.h"
+#include "server/promread/member_messages.h"
 
 namespace tacho::server::promread {
 namespace {
@@ -118,10 +119,6 @@ class ExploreDoor::Call {
   // On a worker.
   absl::Status Work() {
     TACHO_ASSIGN_OR_RETURN(answer_, Answer());
-    const std::string left_out = LeftOutByCluster(door_->membership_, request_);
-    if (!left_out.empty() && !absl::EndsWith(request_.path, kBuildInfo)) {
-      answer_.warnings.push_back(left_out);
-    }
     return absl::OkStatus();
   }
 
@@ -138,21 +135,61 @@ class ExploreDoor::Call {
     what.remove_prefix(std::min(what.size(), kApi.size()));
     TACHO_ASSIGN_OR_RETURN(const ExploreRequest asked, ReadExploreRequest(request_));
     const SelectionWorld world = {*door_->queries_->options().store, *rights_, control_,
-                                  std::min<uint64_t>(limits_.max_series(), kMaxReadSeries)};
-    if (what == "labels") return ListLabelNames(world, asked);
-    if (what == "series") return ListSeries(world, asked);
-    if (what == "metadata") return ListMetadata(world, asked);
+                                  std::min<uint64_t>(limits_.max_series(), kMaxReadSeries),
+                                  door_->members_.membership};
+    if (what == "labels") return List(world, {ListKind::kLabelNames, "", asked});
+    if (what == "series") return List(world, {ListKind::kSeries, "", asked});
+    if (what == "metadata") return List(world, {ListKind::kMetadata, "", asked});
     if (what == kBuildInfo) return BuildInfo(door_->version_);
-    if (what == "status/tsdb") return DescribeStore(world, asked);
+    if (what == "status/tsdb") return Describe(world, asked);
     if (absl::StartsWith(what, kLabel) && absl::EndsWith(what, kValues) &&
         what.size() > kLabel.size() + kValues.size()) {
       what.remove_prefix(kLabel.size());
       what.remove_suffix(kValues.size());
-      return ListLabelValues(world, asked, std::string(what));
+      return List(world, {ListKind::kLabelValues, std::string(what), asked});
     }
     return errors::ErrorOf(errors::Failure::kNotFound,
                            "there is no such page: the values of a label are at "
                            "/api/v1/label/NAME/values");
+  }
+
+  absl::StatusOr<ExploreAnswer> Describe(const SelectionWorld& world,
+                                         const ExploreRequest& asked) const {
+    TACHO_ASSIGN_OR_RETURN(ExploreAnswer answer, DescribeStore(world, asked));
+    std::string left_out = LeftOutByCluster(door_->members_.membership, request_);
+    if (!left_out.empty()) answer.warnings.push_back(std::move(left_out));
+    return answer;
+  }
+
+  // What is here and, in a cluster, what other members have.
+  absl::StatusOr<ExploreAnswer> List(const SelectionWorld& world,
+                                     const ListQuestion& question) const {
+    TACHO_ASSIGN_OR_RETURN(const auto answers, AskMembers(question));
+    TACHO_ASSIGN_OR_RETURN(EntryList found, FindEntries(world, question));
+    for (const auto& answer : answers) {
+      for (v1::MemberListResponse message;; message.Clear()) {
+        TACHO_ASSIGN_OR_RETURN(const bool more, answer->Next(&message));
+        if (!more) break;
+        for (const auto& entry : message.entries()) found.Add(entry.key(), entry.json());
+        if (message.more()) found.AddMore();
+        TACHO_RETURN_IF_ERROR(CheckEntries(world, question, found));
+        TACHO_RETURN_IF_ERROR(control_.Check());
+      }
+    }
+    return AnswerOf(question, found);
+  }
+  absl::StatusOr<MemberAnswers<v1::MemberListResponse>> AskMembers(
+      const ListQuestion& question) const {
+    const Members& members = door_->members_;
+    if (!AsksOthers(members.membership, request_)) return MemberAnswers<v1::MemberListResponse>();
+    const auto& selectors = question.request.selectors;
+    std::vector<uint32_t> shards = ShardsOf(
+        *members.membership,
+        selectors.empty() ? std::vector<ReadQuery>{question.request.everything} : selectors);
+    std::erase(shards, members.membership->own());
+    if (shards.empty()) return MemberAnswers<v1::MemberListResponse>();
+    TACHO_ASSIGN_OR_RETURN(const auto asked, ToListRequest(question));
+    return members.elsewhere->List({request_.credentials, control_.deadline()}, asked, shards);
   }
 
   ExploreDoor* const door_;
@@ -165,8 +202,8 @@ class ExploreDoor::Call {
 };
 
 ExploreDoor::ExploreDoor(query::QueryService* queries, http::HttpGuard guard, std::string version,
-                         const cluster::Membership* membership)
-    : queries_(queries), guard_(guard), version_(std::move(version)), membership_(membership) {}
+                         Members members)
+    : queries_(queries), guard_(guard), version_(std::move(version)), members_(members) {}
 
 std::vector<http::Route> ExploreDoor::Routes() {
   std::vector<http::Route> routes;

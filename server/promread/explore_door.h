@@ -17,11 +17,11 @@
 #include <string>
 #include <vector>
 
-#include "server/cluster/membership.h"
 #include "server/http/http_guard.h"
 #include "server/http/http_message.h"
 #include "server/http/http_router.h"
 #include "server/http/responder.h"
+#include "server/promread/elsewhere.h"
 #include "server/query/query_service.h"
 
 namespace tacho::server::promread {
@@ -32,10 +32,11 @@ namespace tacho::server::promread {
 class ExploreDoor {
  public:
   // `version` is the collector's. `queries` is not owned; it must outlive the door, as the door
-  // must outlive the HTTP server and `queries`' Drain(). So must `membership`; null: there is no
-  // cluster. In a cluster the answers have what is kept here, and a warning (kept_jobs.h).
+  // must outlive the HTTP server and `queries`' Drain(). So must what `members` has. In a cluster
+  // the lists have what all members keep, unless the request says members=own; status/tsdb
+  // describes this collector, and warns.
   ExploreDoor(query::QueryService* queries, http::HttpGuard guard, std::string version,
-              const cluster::Membership* membership = nullptr);
+              Members members = {});
 
   std::vector<http::Route> Routes();
   // A worker answers later, unless the head of the request decides.
@@ -47,7 +48,7 @@ class ExploreDoor {
   query::QueryService* const queries_;
   const http::HttpGuard guard_;
   const std::string version_;
-  const cluster::Membership* const membership_;
+  const Members members_;
 };
 
 }  // namespace tacho::server::promread

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "proto/base/json_text.h"
 #include "proto/base/status_macros.h"
+#include "proto/base/utf8.h"
 #include "server/errors/error_table.h"
 #include "server/promread/selector_text.h"
 
@@ -106,6 +107,10 @@ absl::StatusOr<ExploreRequest> ReadExploreRequest(const http::HttpRequest& reque
     } else if (name == "match[]") {
       auto selector = ParseSelector(value);
       if (!selector.ok()) return WithName(name, selector.status());
+      for (const storage::Matcher& matcher : *selector) {
+        if (IsUtf8(matcher.label()) && IsUtf8(matcher.value())) continue;
+        return BadParameter(name, "a name or a value is no UTF-8, as all that are stored are");
+      }
       matchers += selector->size();
       if (asked.selectors.size() == static_cast<size_t>(kMaxQueries) ||
           matchers > static_cast<size_t>(kMaxMatchers)) {

@@ -1,60 +1,63 @@
 #include "server/promread/kept_jobs.h"
 
 #include <algorithm>
+#include <numeric>
+#include <set>
 
 #include "absl/strings/str_cat.h"
-#include "server/errors/error_table.h"
 
 namespace tacho::server::promread {
 namespace {
 
-constexpr char kAskAll[] =
-    "name each member in the reader's configuration, with ?members=own behind its address";
+// The value that the matchers ask a label to have; null: they name none.
+const std::string* NamedBy(const std::vector<storage::Matcher>& matchers, absl::string_view label) {
+  const auto named = std::find_if(matchers.begin(), matchers.end(), [&](const auto& matcher) {
+    return matcher.label() == label && matcher.op() == storage::Matcher::Op::kEqual;
+  });
+  return named == matchers.end() ? nullptr : &named->value();
+}
 
-bool MayLeaveOut(const cluster::Membership* membership, const http::HttpRequest& request) {
+}  // namespace
+
+bool MayKeepJob(const cluster::Membership* membership, absl::string_view job) {
+  return membership == nullptr || membership->IsSplit(job) || membership->Keeps(job);
+}
+
+bool KeepsRows(const cluster::Membership* membership, absl::string_view job,
+               absl::string_view host) {
+  return membership == nullptr || membership->Keeps(job, host);
+}
+
+std::vector<uint32_t> ShardsOf(const cluster::Membership& membership,
+                               const std::vector<ReadQuery>& queries) {
+  std::set<uint32_t> shards;
+  for (const ReadQuery& query : queries) {
+    const std::string* const job = NamedBy(query.matchers, "job");
+    const std::string* const host = NamedBy(query.matchers, "host");
+    const bool of_one =
+        job != nullptr && (!membership.IsSplit(*job) || (host != nullptr && !host->empty()));
+    if (!of_one) {
+      std::vector<uint32_t> all(membership.shards());
+      std::iota(all.begin(), all.end(), 0);
+      return all;
+    }
+    shards.insert(host == nullptr ? membership.ShardOf(*job) : membership.ShardOf(*job, *host));
+  }
+  return {shards.begin(), shards.end()};
+}
+
+bool AsksOthers(const cluster::Membership* membership, const http::HttpRequest& request) {
   if (membership == nullptr || !membership->is_cluster()) return false;
   return std::none_of(request.query.begin(), request.query.end(), [](const auto& parameter) {
     return parameter.first == "members" && parameter.second == "own";
   });
 }
 
-}  // namespace
-
-absl::Status CheckKept(const cluster::Membership* membership, const http::HttpRequest& request,
-                       const std::vector<ReadQuery>& queries) {
-  if (!MayLeaveOut(membership, request)) return absl::OkStatus();
-  for (const ReadQuery& query : queries) {
-    const auto job =
-        std::find_if(query.matchers.begin(), query.matchers.end(), [](const auto& matcher) {
-          return matcher.label() == "job" && matcher.op() == storage::Matcher::Op::kEqual;
-        });
-    if (job == query.matchers.end()) {
-      return errors::ErrorOf(
-          errors::Failure::kMisdirected,
-          absl::StrCat("a query without job=\"NAME\" may be about jobs of each collector of the "
-                       "cluster, and ",
-                       membership->NameOf(membership->own()), " reads only its own: ", kAskAll));
-    }
-    if (membership->IsSplit(job->value())) {
-      return errors::ErrorOf(errors::Failure::kMisdirected,
-                             absl::StrCat("the hosts of job ", job->value(),
-                                          " are divided over all members: ", kAskAll));
-    }
-    const uint32_t shard = membership->ShardOf(job->value());
-    if (shard == membership->own()) continue;
-    return errors::ErrorOf(
-        errors::Failure::kMisdirected,
-        absl::StrCat("job ", job->value(), " is kept by ", membership->NameOf(shard),
-                     ": read it there, or ", kAskAll));
-  }
-  return absl::OkStatus();
-}
-
 std::string LeftOutByCluster(const cluster::Membership* membership,
                              const http::HttpRequest& request) {
-  if (!MayLeaveOut(membership, request)) return "";
+  if (!AsksOthers(membership, request)) return "";
   return absl::StrCat("jobs of other collectors of the cluster are left out: this is ",
-                      membership->NameOf(membership->own()), "; ", kAskAll);
+                      membership->NameOf(membership->own()), "; ask each of them");
 }
 
 }  // namespace tacho::server::promread

@@ -1,12 +1,11 @@
-// What a collector in a cluster can answer of a request for series. These pages read only what it
-// keeps itself, so a reader has to ask every member: one that says so with the parameter
-// members=own gets what there is here; any other is told what is missing.
+// Which members of a cluster have what a tool asks for.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "server/cluster/membership.h"
 #include "server/http/http_message.h"
 #include "server/promread/read_request.h"
@@ -15,13 +14,21 @@ namespace tacho::server::promread {
 
 // `membership` may be null: there is no cluster.
 
-// OK if each query names one job, which is kept here, or the reader asks every member.
-//   FAILED_PRECONDITION (MISDIRECTED)  another member keeps a job, which the text names, or a query
-//                                      may be about jobs of all.
-absl::Status CheckKept(const cluster::Membership* membership, const http::HttpRequest& request,
-                       const std::vector<ReadQuery>& queries);
+// Whether this collector may keep rows of the job, and not copies alone.
+bool MayKeepJob(const cluster::Membership* membership, absl::string_view job);
+// Whether what it has of the job from this host is no copy.
+bool KeepsRows(const cluster::Membership* membership, absl::string_view job,
+               absl::string_view host);
 
-// What an answer with lists leaves out; empty: nothing.
+// The shards that have what the queries select: one if they name one job, all otherwise.
+// Ascending.
+std::vector<uint32_t> ShardsOf(const cluster::Membership& membership,
+                               const std::vector<ReadQuery>& queries);
+
+// Whether other members are to be asked, too: not if the request says members=own.
+bool AsksOthers(const cluster::Membership* membership, const http::HttpRequest& request);
+
+// What a description of the store leaves out; empty: nothing.
 std::string LeftOutByCluster(const cluster::Membership* membership,
                              const http::HttpRequest& request);
 

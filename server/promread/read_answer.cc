@@ -2,9 +2,7 @@
 // for each sample would take three times the memory of its bytes.
 #include "server/promread/read_answer.h"
 
-#include <memory>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "interop/prometheus_read.pb.h"
@@ -13,10 +11,9 @@
 #include "server/errors/error_table.h"
 #include "server/promread/read_time.h"
 #include "server/promread/sample_bytes.h"
+#include "server/promread/series_walk.h"
 #include "server/promread/snappy_message.h"
-#include "server/promread/step_series.h"
 #include "server/promread/xor_chunk.h"
-#include "server/query/read/series_scan.h"
 #include "storage/codec/bytes.h"
 
 namespace tacho::server::promread {
@@ -54,49 +51,11 @@ class SampleCount {
   uint64_t count_ = 0;
 };
 
-std::unique_ptr<storage::ReadView> ViewOf(const ReadWorld& world,
-                                          const std::vector<SelectedSeries>& selected) {
-  std::vector<storage::SeriesPtr> series;
-  series.reserve(selected.size());
-  for (const SelectedSeries& one : selected) {
-    if (one.series != nullptr) series.push_back(one.series);
-  }
-  return world.selection.store.OpenView(std::move(series));
-}
-
-// Calls visit(const LastOfEachMs::Sample&) -> absl::Status for the samples of one series.
-template <typename Visit>
-absl::Status VisitSamples(const ReadWorld& world, const SelectedSeries& one, const TimeSpan& span,
-                          storage::ReadView* view, const Visit& visit) {
-  LastOfEachMs last;
-  const auto add = [&](int64_t time_ns, double value) {
-    const auto sample = last.Add(time_ns, value);
-    return sample.has_value() ? visit(*sample) : absl::OkStatus();
-  };
-  if (one.steps.has_value()) {
-    TACHO_RETURN_IF_ERROR(VisitSteps(
-        world.selection, one, span, world.max_samples,
-        [&](int64_t time_ns, int64_t step) { return add(time_ns, static_cast<double>(step)); }));
-    const auto sample = last.Finish();
-    return sample.has_value() ? visit(*sample) : absl::OkStatus();
-  }
-  storage::ReadOptions options;
-  options.begin_ns = span.begin_ns;
-  options.end_ns = span.end_ns;
-  options.attempt = one.attempt;
-  query::SeriesScan scan(view->Read(one.series, options), query::AttemptCondition(),
-                         world.selection.control);
-  storage::Chunk chunk;
-  for (;;) {
-    TACHO_ASSIGN_OR_RETURN(const bool more, scan.Next({}, &chunk));
-    if (!more) break;
-    const storage::SampleColumns& columns = chunk.samples().columns;
-    for (size_t i = 0; i < columns.size(); ++i) {
-      TACHO_RETURN_IF_ERROR(add(columns.times[i], columns.values[i]));
-    }
-  }
-  const auto sample = last.Finish();
-  return sample.has_value() ? visit(*sample) : absl::OkStatus();
+// What other members have of the query.
+absl::StatusOr<MemberAnswers<v1::MemberReadResponse>> AskMembers(const ReadWorld& world,
+                                                                 const ReadQuery& query) {
+  if (world.elsewhere == nullptr) return MemberAnswers<v1::MemberReadResponse>();
+  return world.elsewhere(query);
 }
 
 // Makes the answer SAMPLES, and counts its bytes.
@@ -107,43 +66,40 @@ class SamplesAnswer {
   SamplesAnswer(const SamplesAnswer&) = delete;
   SamplesAnswer& operator=(const SamplesAnswer&) = delete;
 
-  absl::Status Add(const ReadQuery& query) {
-    TACHO_ASSIGN_OR_RETURN(const auto selected, SelectSeries(world_.selection, query));
-    const auto view = ViewOf(world_, selected);
-    const TimeSpan span = TimeSpanOf(query);
+  absl::Status AddQuery(const ReadQuery& query) {
+    TACHO_ASSIGN_OR_RETURN(auto members, AskMembers(world_, query));
     response_.BeginField();
-    for (const SelectedSeries& one : selected) {
-      TACHO_RETURN_IF_ERROR(AddSeries(one, span, view.get()));
-    }
+    TACHO_RETURN_IF_ERROR(
+        WalkSeries(world_.selection, world_.max_samples, query, std::move(members), this));
     response_.EndField(kResultsTag);
     return absl::OkStatus();
   }
   std::string Take() && { return std::move(response_).Take(); }
 
- private:
-  absl::Status AddSeries(const SelectedSeries& one, const TimeSpan& span, storage::ReadView* view) {
-    series_.clear();
-    const auto add = [&](const LastOfEachMs::Sample& sample) {
-      if (series_.empty()) {
-        ::prometheus_remote::TimeSeries head;
-        AddLabels(one.labels, &head);
-        series_ = head.SerializeAsString();
-      }
-      const size_t before = series_.size();
-      AppendSample(sample.time_ms, sample.value, &series_);
-      if (series_.size() / kStep != before / kStep) TACHO_RETURN_IF_ERROR(Hold(kStep));
-      return count_->Add(1);
-    };
-    TACHO_RETURN_IF_ERROR(VisitSamples(world_, one, span, view, add));
+  // As WalkSeries() needs them.
+  absl::Status Add(const LabelList& labels, const LastOfEachMs::Sample& sample) {
+    if (series_.empty()) {
+      ::prometheus_remote::TimeSeries head;
+      AddLabels(labels, &head);
+      series_ = head.SerializeAsString();
+    }
+    const size_t before = series_.size();
+    AppendSample(sample.time_ms, sample.value, &series_);
+    if (series_.size() / kStep != before / kStep) TACHO_RETURN_IF_ERROR(Hold(kStep));
+    return count_->Add(1);
+  }
+  absl::Status EndSeries(const LabelList&) {
     if (series_.empty()) return absl::OkStatus();
     TACHO_RETURN_IF_ERROR(Hold(series_.size() % kStep));
     std::string head(1, kTimeseriesTag);
     storage::PutVarint(series_.size(), &head);
     response_.Append(head);
     response_.Append(series_);
+    series_.clear();
     return absl::OkStatus();
   }
 
+ private:
   // Counts more bytes of the answer.
   absl::Status Hold(size_t bytes) {
     if (held_ + bytes > kMaxSamplesBytes) {
@@ -173,17 +129,18 @@ class SamplesAnswer {
 // Makes frames of the chunks of one query.
 class ChunkFrames {
  public:
-  ChunkFrames(int query_index, size_t frame_bytes,
+  ChunkFrames(int query_index, size_t frame_bytes, SampleCount* count,
               absl::FunctionRef<absl::Status(std::string)> send)
-      : query_index_(query_index), frame_bytes_(frame_bytes), send_(send) {}
+      : query_index_(query_index), frame_bytes_(frame_bytes), count_(count), send_(send) {}
 
+  // As WalkSeries() needs them.
   absl::Status Add(const LabelList& labels, const LastOfEachMs::Sample& sample) {
+    TACHO_RETURN_IF_ERROR(count_->Add(1));
     chunk_.Append(sample.time_ms, sample.value);
     if (chunk_.samples() < kSamplesOfChunk) return absl::OkStatus();
     CloseChunk(labels);
     return bytes_ < frame_bytes_ ? absl::OkStatus() : SendFrame();
   }
-  // After the last sample of a series.
   absl::Status EndSeries(const LabelList& labels) {
     if (chunk_.samples() > 0) CloseChunk(labels);
     return bytes_ == 0 ? absl::OkStatus() : SendFrame();
@@ -211,6 +168,7 @@ class ChunkFrames {
 
   const int query_index_;
   const size_t frame_bytes_;
+  SampleCount* const count_;
   const absl::FunctionRef<absl::Status(std::string)> send_;
   XorChunk chunk_;
   ::prometheus_remote::ChunkedReadResponse response_;  // The series, as far as it is not sent.
@@ -233,7 +191,7 @@ absl::StatusOr<uint64_t> MakeSamplesAnswer(const ReadWorld& world, const ReadReq
                                            std::string* packed) {
   SampleCount count(world.max_samples);
   SamplesAnswer answer(world, &count);
-  for (const ReadQuery& query : request.queries) TACHO_RETURN_IF_ERROR(answer.Add(query));
+  for (const ReadQuery& query : request.queries) TACHO_RETURN_IF_ERROR(answer.AddQuery(query));
   TACHO_RETURN_IF_ERROR(world.selection.control.Check());
   *packed = std::move(answer).Take();
   return count.count();
@@ -243,18 +201,10 @@ absl::StatusOr<uint64_t> MakeChunksAnswer(const ReadWorld& world, const ReadRequ
                                           absl::FunctionRef<absl::Status(std::string)> send) {
   SampleCount count(world.max_samples);
   for (size_t i = 0; i < request.queries.size(); ++i) {
-    TACHO_ASSIGN_OR_RETURN(const auto selected, SelectSeries(world.selection, request.queries[i]));
-    const auto view = ViewOf(world, selected);
-    const TimeSpan span = TimeSpanOf(request.queries[i]);
-    ChunkFrames frames(static_cast<int>(i), world.frame_bytes, send);
-    for (const SelectedSeries& one : selected) {
-      const auto add = [&](const LastOfEachMs::Sample& sample) {
-        TACHO_RETURN_IF_ERROR(count.Add(1));
-        return frames.Add(one.labels, sample);
-      };
-      TACHO_RETURN_IF_ERROR(VisitSamples(world, one, span, view.get(), add));
-      TACHO_RETURN_IF_ERROR(frames.EndSeries(one.labels));
-    }
+    TACHO_ASSIGN_OR_RETURN(auto members, AskMembers(world, request.queries[i]));
+    ChunkFrames frames(static_cast<int>(i), world.frame_bytes, &count, send);
+    TACHO_RETURN_IF_ERROR(WalkSeries(world.selection, world.max_samples, request.queries[i],
+                                     std::move(members), &frames));
   }
   return count.count();
 }

@@ -4,11 +4,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/promread/elsewhere.h"
 #include "server/promread/read_request.h"
 #include "server/promread/read_selection.h"
 
@@ -46,10 +48,14 @@ struct ReadWorld {
   uint64_t max_samples = UINT64_MAX;  // Of all queries of the request.
   HeldBytes* held = nullptr;          // Not owned.
   size_t frame_bytes = kFrameBytes;   // Less only in tests.
+  // Asks other members of the cluster about a query. Null: there are none, or none is to be asked.
+  std::function<absl::StatusOr<MemberAnswers<v1::MemberReadResponse>>(const ReadQuery&)> elsewhere =
+      nullptr;
 };
 
 // Both forms have the series with samples in the query's time, in the order of their labels: the
-// last sample of each millisecond, ascending, bits as recorded. They begin with RESOURCE_EXHAUSTED
+// last sample of each millisecond, ascending, bits as recorded. Those of other members are put in
+// their places. They begin with RESOURCE_EXHAUSTED
 // and others as SelectSeries(), and
 //   RESOURCE_EXHAUSTED (TOO_LARGE)  more than max_samples; the text says how to narrow.
 // Each returns how many samples it has.

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
+#include "server/promread/kept_jobs.h"
 #include "server/promread/read_time.h"
 #include "server/promread/step_series.h"
 
@@ -37,12 +38,15 @@ std::vector<std::string> JobsOf(const SelectionWorld& world, const ReadQuery& qu
     if (matcher.label() != "job" || matcher.op() != storage::Matcher::Op::kEqual) continue;
     // One job that is named: no look at all the others.
     const std::string& job = matcher.value();
-    if (TakesValue(query.matchers, "job", job) && world.rights.MayTouch(job)) jobs.push_back(job);
+    if (TakesValue(query.matchers, "job", job) && world.rights.MayTouch(job) &&
+        MayKeepJob(world.membership, job)) {
+      jobs.push_back(job);
+    }
     return jobs;
   }
   for (const storage::JobSummary& job : world.store.Jobs()) {
     if (TakesValue(query.matchers, "job", job.name) && HasRowsIn(job.extent, span) &&
-        world.rights.MayTouch(job.name)) {
+        world.rights.MayTouch(job.name) && MayKeepJob(world.membership, job.name)) {
       jobs.push_back(job.name);
     }
   }
@@ -85,7 +89,9 @@ absl::Status VisitSeriesOf(const SelectionWorld& world, const ReadQuery& query,
   auto found = world.store.FindSeries(**selector, world.max_series);
   if (absl::IsResourceExhausted(found.status())) return TooManySeries(world.max_series);
   if (!found.ok()) return found.status();
+  const bool keeps_all = world.membership == nullptr || !world.membership->IsSplit(job);
   for (const storage::SeriesPtr& series : *found) {
+    if (!keeps_all && !world.membership->Keeps(job, series->source->host)) continue;
     for (const uint32_t attempt : attempts) {
       LabelList labels = LabelsOf(*series, attempt);
       if (!MatchesAll(query.matchers, labels)) continue;

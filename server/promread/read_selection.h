@@ -10,6 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/cluster/membership.h"
 #include "server/promread/read_request.h"
 #include "server/promread/series_labels.h"
 #include "server/query/read/query_control.h"
@@ -41,6 +42,8 @@ struct SelectionWorld {
   const security::Rights& rights;
   const query::QueryControl& control;
   uint64_t max_series = kMaxReadSeries;
+  // Copies of what other members keep are left out. Null: there is no cluster. Not owned.
+  const cluster::Membership* membership = nullptr;
 };
 
 // The series of jobs that `rights` include, in the order of their labels. Looks only at jobs and

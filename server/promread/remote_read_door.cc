@@ -15,6 +15,7 @@
 #include "server/errors/error_table.h"
 #include "server/metrics/metric_families.h"
 #include "server/promread/kept_jobs.h"
+#include "server/promread/member_messages.h"
 #include "server/promread/read_request.h"
 
 namespace tacho::server::promread {
@@ -27,6 +28,8 @@ constexpr char kProtobuf[] = "application/x-protobuf";
 // storage/remote/read_handler.go and codec.go: what readers look for.
 constexpr char kStreamType[] =
     "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse";
+// The part of query.max_concurrent that reads may take: a half.
+constexpr uint32_t kShareOfReads = 2;
 // How often a worker that waits for its client looks whether it may go on.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(200);
 
@@ -48,7 +51,7 @@ absl::Status CheckForm(const http::HttpRequest& request) {
 }  // namespace
 
 // One request, from its worker to the end of its answer.
-class RemoteReadDoor::Call {
+class RemoteReadDoor::Call final : public ReadQueue::Call {
  public:
   Call(RemoteReadDoor* door, security::RightsPtr rights, http::HttpRequest request,
        http::ResponderPtr responder)
@@ -59,7 +62,7 @@ class RemoteReadDoor::Call {
         responder_(std::move(responder)),
         control_(absl::Nanoseconds(limits_.timeout()), MonotonicNow, &door->queries_->draining()) {}
 
-  query::QueryService::Asked asked() const {
+  query::QueryService::Asked asked() const override {
     return {.method = kReadMethod,
             .rights = rights_.get(),
             .control = &control_,
@@ -67,16 +70,17 @@ class RemoteReadDoor::Call {
   }
   void Cancel() { control_.Cancel(); }
 
-  // On a worker.
-  absl::Status Work() {
+  absl::Status Work(const query::WorkerPool::Leave&) override {
     TACHO_RETURN_IF_ERROR(control_.Check());  // It may have waited for long.
     TACHO_ASSIGN_OR_RETURN(const ReadRequest request, UnpackReadRequest(request_.body));
-    TACHO_RETURN_IF_ERROR(CheckKept(door_->membership_, request_, request.queries));
-    const ReadWorld world = {
-        .selection = {*door_->queries_->options().store, *rights_, control_,
-                      std::min<uint64_t>(limits_.max_series(), kMaxReadSeries)},
-        .max_samples = limits_.max_samples(),
-        .held = &door_->held_};
+    ReadWorld world = {.selection = {*door_->queries_->options().store, *rights_, control_,
+                                     std::min<uint64_t>(limits_.max_series(), kMaxReadSeries),
+                                     door_->members_.membership},
+                       .max_samples = limits_.max_samples(),
+                       .held = &door_->held_};
+    if (AsksOthers(door_->members_.membership, request_)) {
+      world.elsewhere = [this](const ReadQuery& query) { return AskMembers(query); };
+    }
     streams_ = request.form == AnswerForm::kChunks;
     auto samples =
         streams_ ? MakeChunksAnswer(world, request,
@@ -88,8 +92,7 @@ class RemoteReadDoor::Call {
     return absl::OkStatus();
   }
 
-  // Ends the answer.
-  void Finish(const absl::Status& status) {
+  void Finish(const absl::Status& status) override {
     if (!status.ok()) {
       // Without an end the body is cut.
       if (!begun_) {
@@ -107,6 +110,15 @@ class RemoteReadDoor::Call {
   }
 
  private:
+  absl::StatusOr<MemberAnswers<v1::MemberReadResponse>> AskMembers(const ReadQuery& query) const {
+    const Members& members = door_->members_;
+    std::vector<uint32_t> shards = ShardsOf(*members.membership, {query});
+    std::erase(shards, members.membership->own());
+    if (shards.empty()) return MemberAnswers<v1::MemberReadResponse>();
+    v1::MemberReadRequest asked;
+    TACHO_ASSIGN_OR_RETURN(*asked.mutable_selection(), ToSelection(query));
+    return members.elsewhere->Read({request_.credentials, control_.deadline()}, asked, shards);
+  }
   absl::Status Send(std::string frame) {
     if (std::exchange(begun_, true)) {
       responder_->Write(std::move(frame));
@@ -134,15 +146,15 @@ class RemoteReadDoor::Call {
   std::string packed_;  // The answer SAMPLES.
 };
 
-RemoteReadDoor::RemoteReadDoor(query::QueryService* queries, http::HttpGuard guard,
-                               const cluster::Membership* membership)
+RemoteReadDoor::RemoteReadDoor(query::QueryService* queries, http::HttpGuard guard, Members members)
     : queries_(queries),
       guard_(guard),
-      membership_(membership),
+      members_(members),
       registry_(queries->options().registry != nullptr ? queries->options().registry
                                                        : std::make_shared<prometheus::Registry>()),
       samples_answers_(metrics::NewCounter(registry_.get(), kReadsMetric, {{"form", "samples"}})),
-      chunks_answers_(metrics::NewCounter(registry_.get(), kReadsMetric, {{"form", "chunks"}})) {}
+      chunks_answers_(metrics::NewCounter(registry_.get(), kReadsMetric, {{"form", "chunks"}})),
+      waiting_(queries, kShareOfReads) {}
 
 std::vector<http::Route> RemoteReadDoor::Routes() {
   http::Route route;
@@ -168,63 +180,10 @@ void RemoteReadDoor::Handle(http::HttpRequest request, const http::ResponderPtr&
   }
   const auto call =
       std::make_shared<Call>(this, caller->rights_ptr(), std::move(request), responder);
-  bool full = false;
-  {
-    absl::MutexLock lock(&mutex_);
-    full = waiting_.size() == kMaxWaitingReads;
-    if (!full) waiting_.push_back(call);
-  }
-  if (full) {
-    const absl::Status status = errors::ErrorOf(
-        errors::Failure::kOverloaded,
-        absl::StrCat(kMaxWaitingReads, " requests of remote read wait already: try again"));
-    queries_->CountAnswer(kReadMethod, status);
-    return call->Finish(status);
-  }
   responder->OnGone([weak = std::weak_ptr<Call>(call)] {
     if (const auto alive = weak.lock(); alive != nullptr) alive->Cancel();
   });
-  StartWaiting();
-}
-
-RemoteReadDoor::CallPtr RemoteReadDoor::TakeWaiting() {
-  const uint32_t most = std::max(queries_->limits().max_concurrent() / 2, 1u);
-  absl::MutexLock lock(&mutex_);
-  if (waiting_.empty() || running_ >= most) return nullptr;
-  CallPtr call = std::move(waiting_.front());
-  waiting_.pop_front();
-  ++running_;
-  return call;
-}
-
-absl::Status RemoteReadDoor::Start(const CallPtr& call) {
-  return queries_->RunOnWorker(
-      call->asked(), [call](const auto&) { return call->Work(); },
-      [this, call](const absl::Status& status) {
-        {
-          absl::MutexLock lock(&mutex_);
-          --running_;
-        }
-        call->Finish(status);
-        StartWaiting();
-      });
-}
-
-void RemoteReadDoor::StartWaiting() {
-  while (CallPtr call = TakeWaiting()) {
-    const absl::Status taken = Start(call);
-    if (taken.ok()) continue;
-    {
-      absl::MutexLock lock(&mutex_);
-      --running_;
-      // Other queries have all workers: the end of a read that runs is the next chance.
-      if (running_ > 0 && !queries_->draining()) {
-        waiting_.push_front(std::move(call));
-        return;
-      }
-    }
-    call->Finish(taken);
-  }
+  waiting_.Add(call);
 }
 
 }  // namespace tacho::server::promread

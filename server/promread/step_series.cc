@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
+#include "server/promread/kept_jobs.h"
 #include "server/promread/series_labels.h"
 #include "server/query/read/series_scan.h"
 
@@ -180,6 +181,7 @@ absl::Status VisitStepSeries(const SelectionWorld& world, const ReadQuery& query
   if (!detail.has_value()) return absl::OkStatus();
   for (const storage::TaskInfo& task : detail->tasks) {
     if (!task.extent.first_step.has_value()) continue;
+    if (!KeepsRows(world.membership, job, task.host)) continue;
     const StepSource source = {job, task.task, task.host};
     for (const uint32_t attempt : attempts) {
       LabelList labels = StepLabels(source, attempt);

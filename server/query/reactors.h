@@ -50,6 +50,9 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
 
   QueryControl& control() { return control_; }
 
+  // Tells the client that a worker is at its call. Before the first Write(), once at most.
+  void SendHeaders() { this->StartSendInitialMetadata(); }
+
   // Queues the message before, if there was one, and keeps this one. Waits while more than some
   // hundred kilobytes wait to be sent, so that a client that stops reading stops the query.
   //   CANCELLED           the client has gone.

@@ -14,6 +14,7 @@
 #include "tacho/v1/goodput.pb.h"
 #include "tacho/v1/ingest.pb.h"
 #include "tacho/v1/marks.pb.h"
+#include "tacho/v1/member_reads.pb.h"
 #include "tacho/v1/member_writes.pb.h"
 #include "tacho/v1/query.pb.h"
 #include "tacho/v1/types.pb.h"
@@ -44,6 +45,7 @@ FileDescriptorSet Compiled() {
         v1::JobMarks::descriptor()->file(), v1::FleetRequest::descriptor()->file(),
         v1::AgentRequest::descriptor()->file(), v1::ForecastRequest::descriptor()->file(),
         v1::CostRequest::descriptor()->file(), v1::ClusterMember::descriptor()->file(),
+        v1::MemberReadRequest::descriptor()->file(),
         v1::StoreSeriesRequest::descriptor()->file()}) {
     file->CopyTo(set.add_file());
   }

@@ -80,8 +80,11 @@ bool ForwardCalls::CanPass(const security::Credentials& shown) const {
 }
 
 absl::StatusOr<Asker> ForwardCalls::Admit(const grpc::CallbackServerContext& context) const {
+  return Admit({security::CredentialsOf(context), context.deadline(), !PassedOn(context).empty()});
+}
+
+absl::StatusOr<Asker> ForwardCalls::Admit(Asker asker) const {
   if (draining()) return errors::Draining();
-  Asker asker = {security::CredentialsOf(context), context.deadline(), !PassedOn(context).empty()};
   const security::AccessControl* const access = options_.access;
   if (access == nullptr || !access->enabled()) return asker;
   if (const auto caller = access->Authenticate(asker.shown); !caller.ok()) return caller.status();

@@ -83,6 +83,8 @@ class ForwardCalls {
   //   PERMISSION_DENIED  it shows nothing but a client certificate, which cannot be passed on.
   //   UNAVAILABLE        the collector is draining.
   absl::StatusOr<Asker> Admit(const grpc::CallbackServerContext& context) const;
+  // The same of a caller who did not come by gRPC.
+  absl::StatusOr<Asker> Admit(Asker asker) const;
 
   const Membership& membership() const { return *options_.membership; }
   absl::Time now() const { return options_.now(); }

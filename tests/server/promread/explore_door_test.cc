@@ -187,13 +187,14 @@ TEST_F(ExploreDoorTest, TooManySeriesIs422AndNoWorker503) {
 TEST_F(ExploreDoorTest, TheFirstOfTooManyValuesComeWithAWarning) {
   const security::RightsPtr rights = security::Rights::Everything();
   const query::QueryControl control;
-  ExploreRequest request;
-  request.everything = {.begin_ms = 0, .end_ms = 1'000'000};
-  request.limit = 3;
-  const auto answer = ListLabelValues({store_, *rights, control}, request, "__name__");
-  ASSERT_TRUE(answer.ok());
-  EXPECT_EQ(answer->data, R"(["chip_power","loss","steps_total"])");
-  EXPECT_EQ(answer->warnings.size(), 1u);
+  ListQuestion question = {.kind = ListKind::kLabelValues, .label = "__name__", .request = {}};
+  question.request.everything = {.begin_ms = 0, .end_ms = 1'000'000};
+  question.request.limit = 3;
+  const auto found = FindEntries({store_, *rights, control}, question);
+  ASSERT_TRUE(found.ok());
+  const ExploreAnswer answer = AnswerOf(question, *found);
+  EXPECT_EQ(answer.data, R"(["chip_power","loss","steps_total"])");
+  EXPECT_EQ(answer.warnings.size(), 1u);
 }
 
 }  // namespace

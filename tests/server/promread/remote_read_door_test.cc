@@ -51,13 +51,15 @@ class RemoteReadDoorTest : public testing::Test {
     }
     store_.AddSamples(store_.AddSeries("noise", MetricNamed("noise"), 0, "h"), samples);
   }
-  static http::HttpRequest Request(const std::string& job, bool streamed = false) {
+  static http::HttpRequest Request(const std::string& job, bool streamed = false,
+                                   bool every_job = false) {
     ::prometheus_remote::ReadRequest message;
     auto* const query = message.add_queries();
     query->set_end_timestamp_ms(1'000'000);
     auto* const matcher = query->add_matchers();
     matcher->set_name("job");
-    matcher->set_value(job);
+    matcher->set_value(every_job ? ".+" : job);
+    if (every_job) matcher->set_type(::prometheus_remote::LabelMatcher::RE);
     if (streamed) {
       message.add_accepted_response_types(::prometheus_remote::ReadRequest::STREAMED_XOR_CHUNKS);
     }
@@ -69,9 +71,9 @@ class RemoteReadDoorTest : public testing::Test {
     snappy::Compress(bytes.data(), bytes.size(), &request.body);
     return request;
   }
-  void Replace(const cluster::Membership* membership) {
+  void Replace(Members members) {
     replaced_.push_back(std::move(door_));
-    door_ = std::make_unique<RemoteReadDoor>(queries_.get(), http::HttpGuard(), membership);
+    door_ = std::make_unique<RemoteReadDoor>(queries_.get(), http::HttpGuard(), members);
   }
   std::shared_ptr<RecordedResponder> Send(http::HttpRequest request, bool reads = true) {
     auto responder = std::make_shared<RecordedResponder>(reads);
@@ -223,38 +225,181 @@ cluster::Membership ClusterOf(bool keeps_vision) {
   return *std::move(membership);
 }
 
-TEST_F(RemoteReadDoorTest, InAClusterJobsOfOthersAreRefusedWithTheirOwner) {
-  const cluster::Membership other = ClusterOf(/*keeps_vision=*/false);
-  Replace(&other);
-  const auto refused = Send(Request("vision"))->answer();
-  EXPECT_EQ(refused.status, 421);
-  EXPECT_THAT(refused.body, HasSubstr(other.NameOf(ShardOfJob("vision", 2))));
-  EXPECT_THAT(refused.body, HasSubstr("members=own"));
-  http::HttpRequest of_each = Request("vision");
-  of_each.query = {{"members", "own"}};
-  EXPECT_EQ(Send(std::move(of_each))->answer().status, 200);
+// Says what the other member has, and keeps what it was asked.
+class OtherMember final : public Elsewhere {
+ public:
+  template <typename Response>
+  class Answer final : public MemberAnswer<Response> {
+   public:
+    Answer(std::vector<Response> messages, absl::Status end)
+        : messages_(std::move(messages)), end_(std::move(end)) {}
+    absl::StatusOr<bool> Next(Response* response) override {
+      if (at_ == messages_.size() && !end_.ok()) return end_;
+      if (at_ == messages_.size()) return false;
+      *response = messages_[at_++];
+      return true;
+    }
 
-  const cluster::Membership own = ClusterOf(/*keeps_vision=*/true);
-  Replace(&own);
-  EXPECT_EQ(Send(Request("vision"))->answer().status, 200);
-  queries_->Drain();  // Nobody uses the memberships any more.
+   private:
+    const std::vector<Response> messages_;
+    const absl::Status end_;
+    size_t at_ = 0;
+  };
+
+  absl::StatusOr<MemberAnswers<v1::MemberReadResponse>> Read(
+      const Reader&, const v1::MemberReadRequest& request,
+      const std::vector<uint32_t>& shards) override {
+    reads.push_back(request);
+    asked = shards;
+    MemberAnswers<v1::MemberReadResponse> answers;
+    answers.push_back(std::make_unique<Answer<v1::MemberReadResponse>>(series, end));
+    return answers;
+  }
+  absl::StatusOr<MemberAnswers<v1::MemberListResponse>> List(
+      const Reader&, const v1::MemberListRequest&, const std::vector<uint32_t>& shards) override {
+    asked = shards;
+    MemberAnswers<v1::MemberListResponse> answers;
+    answers.push_back(std::make_unique<Answer<v1::MemberListResponse>>(lists, end));
+    return answers;
+  }
+  void Add(v1::MemberReadResponse* to, const std::string& job, std::vector<double> values) {
+    v1::MemberSeries* const one = to->add_series();
+    for (const auto& [name, value] : {std::pair<std::string, std::string>("__name__", "loss"),
+                                      {"attempt", "0"},
+                                      {"host", "h1"},
+                                      {"job", job},
+                                      {"task", "0"}}) {
+      v1::Label* const label = one->add_labels();
+      label->set_name(name);
+      label->set_value(value);
+    }
+    for (const double value : values) {
+      one->add_times_unix_ms(++time_ms_);
+      one->add_values(value);
+    }
+  }
+
+  std::vector<v1::MemberReadResponse> series;
+  std::vector<v1::MemberListResponse> lists;
+  absl::Status end;
+  std::vector<v1::MemberReadRequest> reads;
+  std::vector<uint32_t> asked;
+
+ private:
+  int64_t time_ms_ = 100;
+};
+
+// The values of each series, by job, in the order of the answer.
+std::vector<std::pair<std::string, std::vector<double>>> ValuesOf(const std::string& packed) {
+  std::string bytes;
+  EXPECT_TRUE(snappy::Uncompress(packed.data(), packed.size(), &bytes));
+  ::prometheus_remote::ReadResponse message;
+  EXPECT_TRUE(message.ParseFromString(bytes));
+  std::vector<std::pair<std::string, std::vector<double>>> found;
+  for (const auto& series : message.results(0).timeseries()) {
+    auto& one = found.emplace_back();
+    for (const auto& label : series.labels()) {
+      if (label.name() == "job") one.first = label.value();
+    }
+    for (const auto& sample : series.samples()) one.second.push_back(sample.value());
+  }
+  return found;
 }
 
-TEST_F(RemoteReadDoorTest, InAClusterListsSayWhatTheyLeaveOut) {
+TEST_F(RemoteReadDoorTest, InAClusterSeriesOfOthersStandInTheirPlaces) {
   const cluster::Membership own = ClusterOf(/*keeps_vision=*/true);
-  ExploreDoor door(queries_.get(), http::HttpGuard(), "1.0", &own);
+  OtherMember other;
+  other.series.resize(3);
+  other.Add(&other.series[0], "a-first", {1, 2});
+  other.Add(&other.series[0], "m-cut", {3});
+  other.Add(&other.series[2], "m-cut", {4, 5});  // Goes on after an empty message.
+  other.Add(&other.series[2], "vision", {9});    // As here: what is here counts.
+  other.Add(&other.series[2], "z-last", {6});
+  Replace({&own, &other});
+  const auto answer = Send(Request("vision", false, /*every_job=*/true))->answer();
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  using Values = std::vector<double>;
+  EXPECT_THAT(ValuesOf(answer.body), testing::ElementsAre(testing::Pair("a-first", Values{1, 2}),
+                                                          testing::Pair("m-cut", Values{3, 4, 5}),
+                                                          testing::Pair("vision", Values{0.25}),
+                                                          testing::Pair("z-last", Values{6})));
+  EXPECT_THAT(other.asked, testing::ElementsAre(1 - own.own()));
+  EXPECT_EQ(other.reads.at(0).selection().matchers(0).value(), ".+");
+
+  EXPECT_EQ(Send(Request("vision"))->answer().status, 200);
+  EXPECT_EQ(other.reads.size(), 1u) << "a job that is kept here needs nobody else";
+  http::HttpRequest of_each = Request("vision", false, true);
+  of_each.query = {{"members", "own"}};
+  EXPECT_EQ(ValuesOf(Send(std::move(of_each))->answer().body).size(), 1u);
+  EXPECT_EQ(other.reads.size(), 1u);
+  queries_->Drain();  // Nobody uses the membership any more.
+}
+
+TEST_F(RemoteReadDoorTest, InAClusterAMemberThatFailsEndsTheAnswer) {
+  const cluster::Membership own = ClusterOf(/*keeps_vision=*/true);
+  OtherMember other;
+  other.series.resize(1);
+  other.Add(&other.series[0], "a-first", {1, 2});
+  other.Add(&other.series[0], "b-second", {3});
+  Replace({&own, &other});
+  for (const bool streamed : {false, true}) {
+    other.end = absl::UnavailableError("member b is away");
+    const auto answer = Send(Request("vision", streamed, true));
+    if (streamed) {
+      while (queries_->queries_at_work() > 0) absl::SleepFor(absl::Milliseconds(1));
+      EXPECT_FALSE(answer->answered()) << "its first frame is out, and so it is cut";
+    } else {
+      EXPECT_EQ(answer->answer().status, 503);
+      EXPECT_THAT(answer->answer().body, HasSubstr("member b is away"));
+    }
+  }
+  other.end = absl::OkStatus();
+  other.series[0].mutable_series(0)->add_values(7);
+  const auto odd = Send(Request("vision", false, true))->answer();
+  EXPECT_EQ(odd.status, 400);
+  EXPECT_THAT(odd.body, HasSubstr("times without values"));
+  queries_->Drain();
+}
+
+TEST_F(RemoteReadDoorTest, InAClusterOthersKeepJobsWhoseCopiesAreHere) {
+  const cluster::Membership elsewhere = ClusterOf(/*keeps_vision=*/false);
+  OtherMember other;
+  other.series.resize(1);
+  other.Add(&other.series[0], "vision", {1, 2});
+  Replace({&elsewhere, &other});
+  for (const bool every_job : {false, true}) {
+    const auto found = ValuesOf(Send(Request("vision", false, every_job))->answer().body);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].second, (std::vector<double>{1, 2}));
+  }
+  queries_->Drain();
+}
+
+TEST_F(RemoteReadDoorTest, InAClusterListsHaveTheNamesOfAll) {
+  const cluster::Membership own = ClusterOf(/*keeps_vision=*/true);
+  OtherMember other;
+  other.lists.resize(2);
+  other.lists[0].add_entries()->set_key("speech");
+  other.lists[1].add_entries()->set_key("vision");
+  other.lists[1].add_entries()->set_key("zoo");
+  ExploreDoor door(queries_.get(), http::HttpGuard(), "1.0", {&own, &other});
   http::HttpRequest request;
   request.method = "GET";
   request.path = "/api/v1/label/job/values";
-  for (const bool of_each : {false, true}) {
-    if (of_each) request.query = {{"members", "own"}};
+  const auto ask = [&](http::HttpRequest::Pairs query) {
+    request.query = std::move(query);
     const auto responder = std::make_shared<RecordedResponder>(true);
     door.Handle(request, responder);
-    const auto answer = responder->answer();
-    EXPECT_EQ(answer.status, 200);
-    EXPECT_THAT(answer.body, HasSubstr("vision"));
-    EXPECT_EQ(answer.body.find("other collectors of the cluster") == std::string::npos, of_each);
-  }
+    return responder->answer();
+  };
+  EXPECT_THAT(ask({}).body, HasSubstr(R"("data":["speech","vision","zoo"]})"));
+  EXPECT_THAT(ask({{"limit", "2"}}).body,
+              HasSubstr(R"("data":["speech","vision"],"warnings":["results truncated)"));
+  EXPECT_THAT(ask({{"members", "own"}}).body, HasSubstr(R"("data":["vision"]})"));
+  other.lists[0].set_more(true);
+  EXPECT_THAT(ask({}).body, HasSubstr("which is its limit"));
+  other.end = absl::UnavailableError("member b is away");
+  EXPECT_EQ(ask({}).status, 503);
   queries_->Drain();  // Nobody uses the door any more.
 }
 

@@ -148,13 +148,18 @@ TEST_F(StepSeriesTest, LimitsSayWhatToAskFor) {
 
 TEST_F(StepSeriesTest, NamesAreListed) {
   store_.AddSamples(store_.AddSeries("x", MetricNamed("loss"), 0, "h"), {{kMs, 1, 0, 1}});
-  ExploreRequest request;
-  request.everything = {0, 100, {}};
-  EXPECT_EQ(ListLabelValues(World(), request, "__name__")->data, "[\"loss\",\"tacho_step\"]");
-  EXPECT_THAT(ListMetadata(World(), request)->data,
-              HasSubstr("\"tacho_step\":[{\"type\":\"gauge\""));
-  request.selectors = {{0, 100, {Name(Matcher::Op::kEqual, "tacho_step")}}};
-  EXPECT_THAT(ListSeries(World(), request)->data, HasSubstr("\"__name__\":\"tacho_step\""));
+  ListQuestion question;
+  question.request.everything = {0, 100, {}};
+  const auto data = [&](ListKind kind, const std::string& label = "") {
+    question.kind = kind;
+    question.label = label;
+    const auto found = FindEntries(World(), question);
+    return found.ok() ? AnswerOf(question, *found).data : found.status().ToString();
+  };
+  EXPECT_EQ(data(ListKind::kLabelValues, "__name__"), "[\"loss\",\"tacho_step\"]");
+  EXPECT_THAT(data(ListKind::kMetadata), HasSubstr("\"tacho_step\":[{\"type\":\"gauge\""));
+  question.request.selectors = {{0, 100, {Name(Matcher::Op::kEqual, "tacho_step")}}};
+  EXPECT_THAT(data(ListKind::kSeries), HasSubstr("\"__name__\":\"tacho_step\""));
 }
 
 }  // namespace
