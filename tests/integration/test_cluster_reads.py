@@ -6,13 +6,16 @@ import itertools
 import json
 import urllib.parse
 
-import harness
+import harness  # First: it makes the stubs importable.
+import client
+import grpc
 from cluster import ClusterCase
 from remote_read_case import unpacked
 from snappy_literals import packed
 from test_cluster_hosts import HOSTS, JOB, SplitCase
 
 from interop import prometheus_read_pb2 as read_pb2
+from tacho.v1 import member_reads_pb2, member_reads_pb2_grpc, query_pb2
 
 EQUAL, NOT_EQUAL, MATCHES, NOT_MATCHES = range(4)
 EVERYTHING = [(NOT_EQUAL, "__name__", "")]
@@ -198,6 +201,67 @@ class ReadsTest(ReadsCase):
                 self.assertEqual(self.post(member, read_request([(EQUAL, "job", job)]))[0], 200)
             status, _ = self.post(member, read_request(EVERYTHING), "?members=own")
             self.assertEqual(status, 200)
+
+
+class MemberCallsTest(ReadsCase):
+    """What a member answers when another program calls it."""
+
+    def setUp(self):
+        super().setUp()
+        self.token("writer", "write")
+        self.token("all", "read")
+        self.start_cluster()
+        self.write(self.job_of(1), token=self.secret("writer"))
+
+    def call(self, member, method, request, token="all"):
+        channel = client.connect(member.address)
+        self.addCleanup(channel.close)
+        try:
+            secret = self.secret(token) if token else None
+            call = getattr(member_reads_pb2_grpc.MemberReadsStub(channel), method)
+            return grpc.StatusCode.OK, list(call(request, metadata=client.bearer(secret)))
+        except grpc.RpcError as error:
+            return error.code(), error.details()
+
+    def test_it_answers_about_its_own_shard_only(self):
+        selection = member_reads_pb2.MemberSelection(
+            end_ms=1 << 60,
+            matchers=[query_pb2.Matcher(label="task", op=query_pb2.Matcher.OP_EQUAL, value="0")],
+        )
+        kind = member_reads_pb2.MemberListRequest.KIND_LABEL_VALUES
+        for shard in range(4):
+            read = member_reads_pb2.MemberReadRequest(shard=shard, selection=selection)
+            values = member_reads_pb2.MemberListRequest(
+                shard=shard, kind=kind, label=b"job", everything={"end_ms": 1 << 60}
+            )
+            for member in self.members:
+                code, series = self.call(member, "Read", read)
+                listed, entries = self.call(member, "List", values)
+                if member is not (self.members * 2)[shard] or shard == 3:
+                    self.assertEqual((code, listed), (grpc.StatusCode.FAILED_PRECONDITION,) * 2)
+                    self.assertIn("keeps shard", series)
+                    continue
+                self.assertEqual((code, listed), (grpc.StatusCode.OK,) * 2)
+                found = [len(s.values) for message in series for s in message.series]
+                self.assertEqual(found, [60, 60] if shard == 1 else [])
+                names = [entry.key.decode() for message in entries for entry in message.entries]
+                self.assertEqual(names, [self.job_of(1)] if shard == 1 else [])
+
+    def test_wrong_calls_are_refused(self):
+        read, listing = member_reads_pb2.MemberReadRequest, member_reads_pb2.MemberListRequest
+        wrong = [
+            ("Read", read(selection={"matchers": [query_pb2.Matcher(label="job")]})),
+            ("List", listing()),
+            ("List", listing(kind=listing.KIND_SERIES)),
+            ("List", listing(kind=77)),
+        ]
+        for method, request in wrong:
+            code, text = self.call(self.members[0], method, request)
+            self.assertEqual(code, grpc.StatusCode.INVALID_ARGUMENT, (method, request, text))
+        for token, code in ((None, "UNAUTHENTICATED"), ("writer", "PERMISSION_DENIED")):
+            for method, request in (("Read", read()), ("List", listing(kind=listing.KIND_METADATA))):
+                given, _ = self.call(self.members[0], method, request, token)
+                self.assertEqual(given, getattr(grpc.StatusCode, code))
 
 
 class SplitReadsTest(ReadsCase, SplitCase):

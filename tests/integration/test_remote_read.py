@@ -334,7 +334,7 @@ class PrometheusReadsTest(RemoteReadCase):
 
     def test_a_limit_is_a_warning_beside_the_answer(self):
         self.collector.stop()
-        with open(self.collector.config, "w") as file:
+        with open(self.collector.config, "a") as file:
             file.write("query: {max_samples: 100}\n")
         self.collector.start()
         self.start_prometheus()
