@@ -6,6 +6,7 @@
 #include "proto/base/status_macros.h"
 #include "proto/base/utf8.h"
 #include "server/errors/error_table.h"
+#include "server/errors/grpc_status.h"
 #include "server/query/read/selection.h"
 
 namespace tacho::server::promread {

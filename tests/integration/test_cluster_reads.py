@@ -289,6 +289,14 @@ class SplitReadsTest(ReadsCase, SplitCase):
         for shard, member in enumerate(self.members):
             status, body = self.list(member, "label/host/values", ("members", "own"))
             self.assertEqual(json.loads(body)["data"], sorted(self.hosts_of(shard)))
+        # Each member has copies of hosts of others, which must not show.
+        whole = read_request([(EQUAL, "job", JOB)])
+        own = [
+            labels for member in self.members
+            for labels, _ in self.series_in(self.post(member, whole, "?members=own")[1])
+        ]  # fmt: skip
+        wanted = [labels for labels, _ in self.series_in(self.post(self.alone, whole)[1])]
+        self.assertEqual(sorted(own), wanted)
 
 
 class TokensOfReadsTest(ReadsCase):
