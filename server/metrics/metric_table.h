@@ -456,8 +456,8 @@ inline constexpr MetricInfo kForwardMetrics[] = {
 inline constexpr MetricInfo kQueryMetrics[] = {
     {"tacho_query_requests_total", "counter", "queries", "method, code",
      "Queries that ended, by gRPC status code; TensorBoard's as `tensorboard.…`, those of View as "
-     "`view.…`, remote read as `prometheus.Read`, lists of names as `prometheus.Explore`, both of "
-     "other members of a cluster as `member.…`"},
+     "`view.…`, remote read as `prometheus.Read`, lists of names as `prometheus.Explore`, and "
+     "what other members of a cluster ask for both as `member.…`"},
     {"tacho_query_duration_seconds", "histogram", "s", "method",
      "Duration of queries, waiting for their client included"},
     {"tacho_query_active", "gauge", "queries", "",

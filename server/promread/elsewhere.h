@@ -28,7 +28,7 @@ class MemberAnswer {
 template <typename Response>
 using MemberAnswers = std::vector<std::unique_ptr<MemberAnswer<Response>>>;
 
-// Who asks, and until when.
+// The caller, and the time at which its query ends.
 struct Reader {
   const security::Credentials& shown;
   absl::Time deadline;  // By MonotonicNow().

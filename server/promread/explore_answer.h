@@ -43,17 +43,17 @@ enum class ListKind : uint8_t {
 
 struct ListQuestion {
   ListKind kind = ListKind::kLabelNames;
-  std::string label;  // Of kLabelValues.
+  std::string label;  // kLabelValues lists its values.
   ExploreRequest request;
 };
 
 // An empty list for the answer to a question.
 EntryList ListFor(const ListQuestion& question);
 
-// What is in jobs that `world.rights` include. Without match[], and with one like {__name__!=""},
-// labels and the values of __name__, metric, job, task, host and attempt come from the index of
-// each job; else each series that is selected is looked at, max_series of a job at most. Statuses
-// are those of SelectSeries() and of storage, and
+// Finds the entries of jobs that `world.rights` include. Without match[], and with one like
+// {__name__!=""}, labels and the values of __name__, metric, job, task, host and attempt come from
+// the index of each job; else each series that is selected is looked at, max_series of a job at
+// most. Statuses are those of SelectSeries() and of storage, and
 //   INVALID_ARGUMENT (MALFORMED)  a list of series without match[].
 absl::StatusOr<EntryList> FindEntries(const SelectionWorld& world, const ListQuestion& question);
 

@@ -161,7 +161,7 @@ class ExploreDoor::Call {
     return answer;
   }
 
-  // What is here and, in a cluster, what other members have.
+  // The list of all members; without a cluster, of this collector.
   absl::StatusOr<ExploreAnswer> List(const SelectionWorld& world,
                                      const ListQuestion& question) const {
     TACHO_ASSIGN_OR_RETURN(const auto answers, AskMembers(question));
@@ -183,10 +183,9 @@ class ExploreDoor::Call {
     const Members& members = door_->members_;
     if (!AsksOthers(members.membership, request_)) return MemberAnswers<v1::MemberListResponse>();
     const auto& selectors = question.request.selectors;
-    std::vector<uint32_t> shards = ShardsOf(
+    const std::vector<uint32_t> shards = OtherShardsOf(
         *members.membership,
         selectors.empty() ? std::vector<ReadQuery>{question.request.everything} : selectors);
-    std::erase(shards, members.membership->own());
     if (shards.empty()) return MemberAnswers<v1::MemberListResponse>();
     TACHO_ASSIGN_OR_RETURN(const auto asked, ToListRequest(question));
     return members.elsewhere->List({request_.credentials, control_.deadline()}, asked, shards);

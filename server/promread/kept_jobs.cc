@@ -1,7 +1,6 @@
 #include "server/promread/kept_jobs.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -28,8 +27,8 @@ bool KeepsRows(const cluster::Membership* membership, absl::string_view job,
   return membership == nullptr || membership->Keeps(job, host);
 }
 
-std::vector<uint32_t> ShardsOf(const cluster::Membership& membership,
-                               const std::vector<ReadQuery>& queries) {
+std::vector<uint32_t> OtherShardsOf(const cluster::Membership& membership,
+                                    const std::vector<ReadQuery>& queries) {
   std::set<uint32_t> shards;
   for (const ReadQuery& query : queries) {
     const std::string* const job = NamedBy(query.matchers, "job");
@@ -37,12 +36,12 @@ std::vector<uint32_t> ShardsOf(const cluster::Membership& membership,
     const bool of_one =
         job != nullptr && (!membership.IsSplit(*job) || (host != nullptr && !host->empty()));
     if (!of_one) {
-      std::vector<uint32_t> all(membership.shards());
-      std::iota(all.begin(), all.end(), 0);
-      return all;
+      for (uint32_t shard = 0; shard < membership.shards(); ++shard) shards.insert(shard);
+      break;
     }
     shards.insert(host == nullptr ? membership.ShardOf(*job) : membership.ShardOf(*job, *host));
   }
+  shards.erase(membership.own());
   return {shards.begin(), shards.end()};
 }
 

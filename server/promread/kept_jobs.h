@@ -20,10 +20,10 @@ bool MayKeepJob(const cluster::Membership* membership, absl::string_view job);
 bool KeepsRows(const cluster::Membership* membership, absl::string_view job,
                absl::string_view host);
 
-// The shards that have what the queries select: one if they name one job, all otherwise.
-// Ascending.
-std::vector<uint32_t> ShardsOf(const cluster::Membership& membership,
-                               const std::vector<ReadQuery>& queries);
+// The shards of other members that may have what the queries select: only those of the jobs, if
+// each query names one. Ascending.
+std::vector<uint32_t> OtherShardsOf(const cluster::Membership& membership,
+                                    const std::vector<ReadQuery>& queries);
 
 // Whether other members are to be asked, too: not if the request says members=own.
 bool AsksOthers(const cluster::Membership* membership, const http::HttpRequest& request);

@@ -121,14 +121,6 @@ absl::StatusOr<ListQuestion> FromListRequest(const v1::MemberListRequest& reques
   return question;
 }
 
-void AddLabels(const LabelList& labels, v1::MemberSeries* series) {
-  for (const auto& [name, value] : labels) {
-    v1::Label* const label = series->add_labels();
-    label->set_name(name);
-    label->set_value(value);
-  }
-}
-
 LabelList LabelsOf(const v1::MemberSeries& series) {
   LabelList labels;
   labels.reserve(static_cast<size_t>(series.labels_size()));

@@ -20,7 +20,6 @@ absl::StatusOr<v1::MemberListRequest> ToListRequest(const ListQuestion& question
 absl::StatusOr<ReadQuery> FromSelection(const v1::MemberSelection& selection);
 absl::StatusOr<ListQuestion> FromListRequest(const v1::MemberListRequest& request);
 
-void AddLabels(const LabelList& labels, v1::MemberSeries* series);
 LabelList LabelsOf(const v1::MemberSeries& series);
 
 }  // namespace tacho::server::promread

@@ -23,15 +23,6 @@ namespace {
 constexpr char kResultsTag = 0x0A;     // ReadResponse.results, bytes.
 constexpr char kTimeseriesTag = 0x0A;  // QueryResult.timeseries, bytes.
 
-template <typename Message>
-void AddLabels(const LabelList& labels, Message* message) {
-  for (const auto& [name, value] : labels) {
-    auto* const label = message->add_labels();
-    label->set_name(name);
-    label->set_value(value);
-  }
-}
-
 // Counts the samples of one request.
 class SampleCount {
  public:

@@ -112,8 +112,7 @@ class RemoteReadDoor::Call final : public ReadQueue::Call {
  private:
   absl::StatusOr<MemberAnswers<v1::MemberReadResponse>> AskMembers(const ReadQuery& query) const {
     const Members& members = door_->members_;
-    std::vector<uint32_t> shards = ShardsOf(*members.membership, {query});
-    std::erase(shards, members.membership->own());
+    const std::vector<uint32_t> shards = OtherShardsOf(*members.membership, {query});
     if (shards.empty()) return MemberAnswers<v1::MemberReadResponse>();
     v1::MemberReadRequest asked;
     TACHO_ASSIGN_OR_RETURN(*asked.mutable_selection(), ToSelection(query));

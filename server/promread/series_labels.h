@@ -39,6 +39,16 @@ MetricLabels MetricLabelsOf(const storage::Metric& metric);
 // one of these names gets the prefix "exported_", as Prometheus does with the labels of a target.
 LabelList LabelsOf(const storage::Series& series, uint32_t attempt);
 
+// Adds them to the field `labels` of a message: one of Prometheus, or MemberSeries.
+template <typename Message>
+void AddLabels(const LabelList& labels, Message* message) {
+  for (const auto& [name, value] : labels) {
+    auto* const label = message->add_labels();
+    label->set_name(name);
+    label->set_value(value);
+  }
+}
+
 // The value of a label; "" if it is not there.
 absl::string_view ValueOf(const LabelList& labels, absl::string_view name);
 

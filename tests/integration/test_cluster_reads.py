@@ -21,10 +21,10 @@ EQUAL, NOT_EQUAL, MATCHES, NOT_MATCHES = range(4)
 EVERYTHING = [(NOT_EQUAL, "__name__", "")]
 
 
-def read_request(*queries, streamed=False, begin_ms=0, end_ms=1 << 60):
+def read_request(*queries, streamed=False):
     request = read_pb2.ReadRequest()
     for matchers in queries:
-        query = request.queries.add(start_timestamp_ms=begin_ms, end_timestamp_ms=end_ms)
+        query = request.queries.add(end_timestamp_ms=1 << 60)
         for kind, name, value in matchers:
             query.matchers.add(type=kind, name=name.encode(), value=value.encode())
     if streamed:

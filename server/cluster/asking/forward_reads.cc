@@ -7,7 +7,7 @@
 #include "absl/time/time.h"
 #include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
-#include "server/errors/error_table.h"
+#include "server/cluster/asking/member_part.h"
 #include "server/errors/grpc_status.h"
 #include "tacho/v1/member_reads.grpc.pb.h"
 
@@ -18,40 +18,22 @@ using promread::MemberAnswer;
 using promread::MemberAnswers;
 
 template <typename Request, typename Response>
-using Method = std::unique_ptr<grpc::ClientReader<Response>> (v1::MemberReads::Stub::*)(
-    grpc::ClientContext*, const Request&);
-
-// One call, read by a thread that may wait.
-template <typename Request, typename Response>
 class Answer final : public MemberAnswer<Response> {
  public:
-  Answer(ForwardCalls* calls, uint32_t shard, const Asker& asker, Method<Request, Response> method,
-         const Request& request)
-      : name_(calls->membership().NameOf(shard)),
-        call_(calls, shard, asker),
-        stub_(v1::MemberReads::NewStub(call_.channel())),
-        reader_((stub_.get()->*method)(call_.context(), request)) {}
-  ~Answer() override {
-    if (ended_) return;
-    call_.Cancel();
-    call_.Ended(reader_->Finish());
-  }
+  using Stream = MemberStream<v1::MemberReads, Request, Response>;
 
-  // Until the member has begun to work, or has refused.
-  void AwaitBegin() { reader_->WaitForInitialMetadata(); }
+  // Begins the call.
+  Answer(ForwardCalls* calls, uint32_t shard, const Asker& asker, typename Stream::Method method,
+         const Request& request)
+      : name_(calls->membership().NameOf(shard)), stream_(calls, shard, asker, method, request) {}
+
+  void AwaitHeaders() { stream_.AwaitHeaders(); }
 
   absl::StatusOr<bool> Next(Response* response) override {
-    if (!ended_ && reader_->Read(response)) return true;
-    if (!std::exchange(ended_, true)) {
-      status_ = StatusOf(call_.Ended(reader_->Finish()));
-    }
-    if (status_.ok()) return false;
-    return status_;
-  }
-
- private:
-  // A shard that has just moved, and a member of an older version, are no faults of the reader's.
-  absl::Status StatusOf(const grpc::Status& ended) const {
+    if (stream_.Read(response)) return true;
+    const grpc::Status& ended = stream_.status();
+    if (ended.ok()) return false;
+    // A shard that has just moved, and a member of an older version, are no faults of the reader's.
     if (ended.error_code() == grpc::StatusCode::FAILED_PRECONDITION ||
         ended.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
       return absl::UnavailableError(
@@ -60,13 +42,27 @@ class Answer final : public MemberAnswer<Response> {
     return errors::FromGrpcStatus(ended);
   }
 
+ private:
   const std::string name_;
-  ForwardCalls::Call call_;
-  const std::unique_ptr<v1::MemberReads::Stub> stub_;
-  const std::unique_ptr<grpc::ClientReader<Response>> reader_;
-  bool ended_ = false;
-  absl::Status status_;
+  Stream stream_;
 };
+
+// Asks each of the shards. With `in_turn` the next call begins when the member before has begun to
+// work: member_reads.proto says why.
+template <typename Request, typename Response>
+MemberAnswers<Response> AskEach(ForwardCalls* calls, const Asker& asker,
+                                typename Answer<Request, Response>::Stream::Method method,
+                                Request request, const std::vector<uint32_t>& shards,
+                                bool in_turn) {
+  MemberAnswers<Response> answers;
+  for (const uint32_t shard : shards) {
+    request.set_shard(shard);
+    auto answer = std::make_unique<Answer<Request, Response>>(calls, shard, asker, method, request);
+    if (in_turn) answer->AwaitHeaders();
+    answers.push_back(std::move(answer));
+  }
+  return answers;
+}
 
 }  // namespace
 
@@ -79,30 +75,16 @@ absl::StatusOr<MemberAnswers<v1::MemberReadResponse>> ForwardReads::Read(
     const promread::Reader& reader, const v1::MemberReadRequest& request,
     const std::vector<uint32_t>& shards) {
   TACHO_ASSIGN_OR_RETURN(const Asker asker, Admit(reader));
-  MemberAnswers<v1::MemberReadResponse> answers;
-  for (const uint32_t shard : shards) {
-    v1::MemberReadRequest asked = request;
-    asked.set_shard(shard);
-    auto answer = std::make_unique<Answer<v1::MemberReadRequest, v1::MemberReadResponse>>(
-        &calls_, shard, asker, &v1::MemberReads::Stub::Read, asked);
-    answer->AwaitBegin();  // member_reads.proto says why.
-    answers.push_back(std::move(answer));
-  }
-  return answers;
+  return AskEach<v1::MemberReadRequest, v1::MemberReadResponse>(
+      &calls_, asker, &v1::MemberReads::Stub::Read, request, shards, /*in_turn=*/true);
 }
 
 absl::StatusOr<MemberAnswers<v1::MemberListResponse>> ForwardReads::List(
     const promread::Reader& reader, const v1::MemberListRequest& request,
     const std::vector<uint32_t>& shards) {
   TACHO_ASSIGN_OR_RETURN(const Asker asker, Admit(reader));
-  MemberAnswers<v1::MemberListResponse> answers;
-  for (const uint32_t shard : shards) {
-    v1::MemberListRequest asked = request;
-    asked.set_shard(shard);
-    answers.push_back(std::make_unique<Answer<v1::MemberListRequest, v1::MemberListResponse>>(
-        &calls_, shard, asker, &v1::MemberReads::Stub::List, asked));
-  }
-  return answers;
+  return AskEach<v1::MemberListRequest, v1::MemberListResponse>(
+      &calls_, asker, &v1::MemberReads::Stub::List, request, shards, /*in_turn=*/false);
 }
 
 }  // namespace tacho::server::cluster

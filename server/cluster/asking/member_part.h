@@ -1,4 +1,5 @@
-// The stream of one member about its part of a split job, read by a thread that may wait.
+// Streams of members, read by a thread that may wait; and what one says about its part of a split
+// job.
 #pragma once
 
 #include <cstdint>
@@ -21,38 +22,67 @@ template <typename Request, typename Response>
 using QueryMethod = std::unique_ptr<grpc::ClientReader<Response>> (v1::Query::Stub::*)(
     grpc::ClientContext*, const Request&);
 
+// One call of a service, as v1::Query. One thread at a time.
+template <typename Service, typename Request, typename Response>
+class MemberStream {
+ public:
+  using Method = std::unique_ptr<grpc::ClientReader<Response>> (Service::Stub::*)(
+      grpc::ClientContext*, const Request&);
+
+  // Begins the call.
+  MemberStream(ForwardCalls* calls, uint32_t shard, const Asker& asker, Method method,
+               const Request& request)
+      : call_(calls, shard, asker),
+        stub_(Service::NewStub(call_.channel())),
+        reader_((stub_.get()->*method)(call_.context(), request)) {}
+  // Cancels a call that has not ended.
+  ~MemberStream() {
+    if (ended_) return;
+    call_.Cancel();
+    call_.Ended(reader_->Finish());
+  }
+
+  // Waits for the headers of the answer, or its end.
+  void AwaitHeaders() { reader_->WaitForInitialMetadata(); }
+  // False: the call has ended with status().
+  bool Read(Response* response) {
+    if (ended_) return false;
+    if (reader_->Read(response)) return true;
+    ended_ = true;
+    status_ = call_.Ended(reader_->Finish());
+    return false;
+  }
+  const grpc::Status& status() const { return status_; }
+
+ private:
+  ForwardCalls::Call call_;
+  const std::unique_ptr<typename Service::Stub> stub_;
+  const std::unique_ptr<grpc::ClientReader<Response>> reader_;
+  bool ended_ = false;
+  grpc::Status status_;
+};
+
 template <typename Request, typename Response>
 class MemberPart final : public PartSource<Response> {
  public:
   // Begins the call.
   MemberPart(ForwardCalls* calls, uint32_t shard, const Asker& asker,
              QueryMethod<Request, Response> method, const Request& request)
-      : call_(calls, shard, asker),
-        stub_(v1::Query::NewStub(call_.channel())),
-        reader_((stub_.get()->*method)(call_.context(), request)) {}
-  ~MemberPart() override {
-    if (ended_) return;
-    call_.Cancel();
-    call_.Ended(reader_->Finish());
-  }
+      : stream_(calls, shard, asker, method, request) {}
 
   absl::StatusOr<bool> Next(Response* response) override {
-    if (!ended_ && reader_->Read(response)) return true;
-    if (!std::exchange(ended_, true))
-      status_ = errors::FromGrpcStatus(call_.Ended(reader_->Finish()));
-    if (status_.ok() || absl::IsNotFound(status_)) return false;
-    return status_;
+    if (stream_.Read(response)) return true;
+    absl::Status status = errors::FromGrpcStatus(stream_.status());
+    if (status.ok() || absl::IsNotFound(status)) return false;
+    return status;
   }
   absl::Status not_found() const override {
-    return absl::IsNotFound(status_) ? status_ : absl::OkStatus();
+    absl::Status status = errors::FromGrpcStatus(stream_.status());
+    return absl::IsNotFound(status) ? status : absl::OkStatus();
   }
 
  private:
-  ForwardCalls::Call call_;
-  const std::unique_ptr<v1::Query::Stub> stub_;
-  const std::unique_ptr<grpc::ClientReader<Response>> reader_;
-  bool ended_ = false;
-  absl::Status status_;
+  MemberStream<v1::Query, Request, Response> stream_;
 };
 
 // One for each member, or for `only` one. `requests` by shard.
