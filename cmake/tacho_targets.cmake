@@ -59,6 +59,38 @@ function(tacho_library name)
   tacho_unity(tacho_${name})
 endfunction()
 
+# tacho_batch_tests(<name> <variable> <source...>): sets the variable to the sources that compile these.
+# If TACHO_TEST_BATCHES is on, up to five files of tests are one. A source with definitions of its own
+# stays alone.
+function(tacho_batch_tests name variable)
+  set(sources)
+  set(waiting)
+  foreach(source ${ARGN})
+    get_source_file_property(definitions ${source} COMPILE_DEFINITIONS)
+    if(TACHO_TEST_BATCHES AND source MATCHES "_test\\.cc$" AND NOT definitions)
+      cmake_path(ABSOLUTE_PATH source)
+      list(APPEND waiting ${source})
+    else()
+      list(APPEND sources ${source})
+    endif()
+  endforeach()
+  set(number 0)
+  while(waiting)
+    list(SUBLIST waiting 0 5 members)
+    list(REMOVE_ITEM waiting ${members})
+    set(batch ${CMAKE_CURRENT_BINARY_DIR}/${name}_batch_${number})
+    list(JOIN members "\n" lines)
+    file(CONFIGURE OUTPUT ${batch}.txt CONTENT "${lines}\n" @ONLY)
+    set(script ${PROJECT_SOURCE_DIR}/cmake/batch_tests.py)
+    add_custom_command(OUTPUT ${batch}.cc
+      COMMAND /usr/bin/python3 -B ${script} ${batch} ${CMAKE_BINARY_DIR}
+      DEPENDS ${script} ${batch}.txt ${members} VERBATIM)
+    list(APPEND sources ${batch}.cc)
+    math(EXPR number "${number} + 1")
+  endwhile()
+  set(${variable} ${sources} PARENT_SCOPE)
+endfunction()
+
 # tacho_test(<name> LABEL unit|integration|crash SOURCES ... DEPS ... [TIMEOUT seconds] [SPLIT suites])
 # -> one binary for each room, and in CTest an entry for each test suite in it. Crash tests and the suites
 # of SPLIT take long: there each TEST has an entry, so that they run beside each other.
@@ -70,7 +102,8 @@ function(tacho_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)  # Seconds on a busy machine with two cores; most take milliseconds.
   endif()
-  add_executable(${name} ${arg_SOURCES})
+  tacho_batch_tests(${name} sources ${arg_SOURCES})
+  add_executable(${name} ${sources})
   target_compile_definitions(${name} PRIVATE TACHO_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE ${arg_DEPS} GTest::gmock_main tacho_build_flags)
   tacho_use_pch(${name} test)

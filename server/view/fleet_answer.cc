@@ -187,8 +187,11 @@ absl::Status AnswerFleet(const storage::Store& store, const Fleet& fleet, const 
   const v1::FleetRequest& request = plan.request;
   TACHO_ASSIGN_OR_RETURN(auto rows, MatchingRows(store, fleet, plan.filter, rights, control));
   FillTotals(rows, response->mutable_totals());
-  if (fleet.chips_idle.has_value() && rights.MayTouch(kHostsJob)) {
-    response->mutable_totals()->set_chips_idle(*fleet.chips_idle);
+  if (rights.MayTouch(kHostsJob)) {
+    if (fleet.chips_idle.has_value()) {
+      response->mutable_totals()->set_chips_idle(*fleet.chips_idle);
+    }
+    if (request.hosts()) *response->mutable_hosts() = fleet.hosts;
   }
   const size_t most = request.max_jobs() == 0 ? kDefaultFleetJobs : request.max_jobs();
   if (rows.size() > most) {

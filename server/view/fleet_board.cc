@@ -239,7 +239,8 @@ void FleetBoard::Publish() {
   }
   std::sort(fleet->rows.begin(), fleet->rows.end(),
             [](const auto& a, const auto& b) { return ComesBefore(*a, *b); });
-  if (chips_.version() > 0) fleet->chips_idle = chips_.Idle(used);
+  fleet->hosts = chips_.Hosts(used);
+  if (chips_.version() > 0) fleet->chips_idle = IdleChips(fleet->hosts);
   idle_version_ = chips_.version();
   changed_ = false;
   fleet_ = std::move(fleet);

@@ -51,6 +51,7 @@ struct FleetBoardOptions {
 struct Fleet {
   uint64_t revision = 0;
   std::vector<FleetRowPtr> rows;       // As ComesBefore() orders them.
+  FleetHosts hosts;                    // As FleetChips::Hosts() has them.
   std::optional<uint32_t> chips_idle;  // Nullopt: there is no job "hosts" with chips.
 };
 using FleetPtr = std::shared_ptr<const Fleet>;

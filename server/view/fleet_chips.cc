@@ -1,5 +1,6 @@
 #include "server/view/fleet_chips.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -65,10 +66,27 @@ uint32_t FleetChips::On(const std::vector<std::string>& hosts) const {
   return chips;
 }
 
-uint32_t FleetChips::Idle(const absl::flat_hash_set<absl::string_view>& used) const {
+FleetHosts FleetChips::Hosts(const absl::flat_hash_set<absl::string_view>& used) const {
+  FleetHosts hosts;
+  const auto add = [&](absl::string_view name, uint32_t chips) {
+    v1::FleetHost* const host = hosts.Add();
+    host->set_name(std::string(name));
+    host->set_chips(chips);
+    host->set_used(used.contains(name));
+  };
+  for (const auto& [name, host] : hosts_) add(name, host.reports ? host.chips : 0);
+  for (const absl::string_view name : used) {
+    if (!hosts_.contains(name)) add(name, 0);
+  }
+  std::sort(hosts.pointer_begin(), hosts.pointer_end(),
+            [](const auto* a, const auto* b) { return a->name() < b->name(); });
+  return hosts;
+}
+
+uint32_t IdleChips(const FleetHosts& hosts) {
   uint32_t chips = 0;
-  for (const auto& [name, host] : hosts_) {
-    if (host.reports && !used.contains(name)) chips += host.chips;
+  for (const v1::FleetHost& host : hosts) {
+    if (!host.used()) chips += host.chips();
   }
   return chips;
 }

@@ -10,12 +10,19 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "google/protobuf/repeated_ptr_field.h"
 #include "storage/store.h"
+#include "tacho/v1/view.pb.h"
 
 namespace tacho::server::view {
 
 // Agents file what they record of machines under this job.
 inline constexpr absl::string_view kHostsJob = "hosts";
+
+using FleetHosts = google::protobuf::RepeatedPtrField<v1::FleetHost>;
+
+// The chips of hosts that nobody uses.
+uint32_t IdleChips(const FleetHosts& hosts);
 
 // Not thread-safe.
 class FleetChips {
@@ -26,8 +33,8 @@ class FleetChips {
 
   // On these hosts.
   uint32_t On(const std::vector<std::string>& hosts) const;
-  // On hosts that report now and are not among the `used`.
-  uint32_t Idle(const absl::flat_hash_set<absl::string_view>& used) const;
+  // All hosts, by name. `used`: those on which running jobs have tasks.
+  FleetHosts Hosts(const absl::flat_hash_set<absl::string_view>& used) const;
 
   // Grows when figures have changed.
   uint64_t version() const { return version_; }

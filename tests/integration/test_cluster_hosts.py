@@ -89,6 +89,43 @@ class SplitCase(ClusterCase):
         self.send(self.alone, HOSTS, **arguments)
 
 
+class IdleChipsTest(SplitCase):
+    def test_idle_chips_are_those_on_hosts_that_no_member_has_a_job_on(self):
+        self.start_cluster()
+        begin = time.time_ns() - ROWS * SECOND
+        keeper = harness.shard_of(JOB, self.MEMBERS)
+        for shard, member in enumerate(self.members):
+            copies = [] if shard == keeper else HOSTS[:2]
+            self.send(member, HOSTS if shard == keeper else [], copies, shard, begin=begin)
+        self.send(self.alone, HOSTS, begin=begin)
+        self.check_idle_chips()
+
+    def test_the_hosts_may_be_split(self):
+        self.start_split()
+        self.write_all(begin=time.time_ns() - ROWS * SECOND)
+        self.check_idle_chips()
+
+    def check_idle_chips(self):
+        jobs = [self.job_of(shard) for shard in range(self.MEMBERS)]
+        self.write(jobs[0], age_s=1, tasks=2, end="")
+        self.write(jobs[1], age_s=1, tasks=4, end="")  # On host-0 to host-3.
+        self.write(jobs[2], tasks=6)  # Hours ago.
+
+        def idle(collector):
+            fleet = self.stub(collector, "View").Fleet(view_pb2.FleetRequest(hosts=True))
+            # A look that saw the hosts before all rows had come is kept for 10 s.
+            return fleet if fleet.totals.chips_idle == 3 * CHIPS else None
+
+        for collector in (self.alone, *self.members):
+            with self.subTest(collector=collector.address):
+                fleet = harness.wait_until(lambda: idle(collector), "idle chips")
+                chips = {host.name: (host.chips, host.used) for host in fleet.hosts}
+                self.assertEqual(chips, {host: (CHIPS, host < "host-4") for host in HOSTS})
+                plain_fleet = self.stub(collector, "View").Fleet(view_pb2.FleetRequest())
+                self.assertEqual(plain_fleet.totals.chips_idle, 3 * CHIPS)
+                self.assertFalse(plain_fleet.hosts)
+
+
 def requests():
     """(method, request) of what is put together."""
     all_of = query_pb2.Selector(job=JOB)

@@ -153,6 +153,18 @@ void AddTotals(const v1::CardinalityResponse& from, v1::CardinalityResponse* to)
   to->set_jobs_left_out(to->jobs_left_out() + from.jobs_left_out());
 }
 
+// The member of a job knows that it uses a host, and others may not. Copies of host rows say the
+// same of a host's chips as its own rows.
+void AddHosts(const view::FleetHosts& from, std::map<std::string, v1::FleetHost>* to) {
+  for (const v1::FleetHost& host : from) {
+    const auto [known, is_new] = to->try_emplace(host.name());
+    v1::FleetHost& merged = known->second;
+    if (is_new) merged.set_name(host.name());
+    merged.set_chips(std::max(merged.chips(), host.chips()));
+    merged.set_used(merged.used() || host.used());
+  }
+}
+
 void AddTotals(const v1::FleetTotals& from, v1::FleetTotals* to) {
   to->set_jobs(to->jobs() + from.jobs());
   to->set_running(to->running() + from.running());
@@ -281,6 +293,7 @@ grpc::Status MergeCardinality(const Membership& membership, const v1::Cardinalit
 
 v1::FleetRequest FleetAsked(v1::FleetRequest request) {
   request.clear_since_revision();
+  request.set_hosts(true);
   return request;
 }
 
@@ -289,9 +302,13 @@ grpc::Status MergeFleet(const Membership& membership, const v1::FleetRequest& re
   if (grpc::Status error = FirstError(*answers); !error.ok()) return error;
   std::vector<v1::FleetJob> jobs;
   std::map<std::string, v1::FleetJob> split;
+  std::map<std::string, v1::FleetHost> hosts;
+  bool knows_chips = false;
   uint32_t left_out = 0;
   for (auto& one : *answers) {
     AddTotals(one.response.totals(), to->mutable_totals());
+    knows_chips = knows_chips || one.response.totals().has_chips_idle();
+    AddHosts(one.response.hosts(), &hosts);
     for (v1::FleetJob& job : *one.response.mutable_jobs()) {
       const std::string& name = job.job().name();
       if (membership.IsSplit(name)) {
@@ -321,6 +338,9 @@ grpc::Status MergeFleet(const Membership& membership, const v1::FleetRequest& re
     jobs.resize(most);
   }
   for (v1::FleetJob& job : jobs) *to->add_jobs() = std::move(job);
+  for (auto& [name, host] : hosts) *to->add_hosts() = std::move(host);
+  if (knows_chips) to->mutable_totals()->set_chips_idle(view::IdleChips(to->hosts()));
+  if (!request.hosts()) to->clear_hosts();
   to->set_left_out(left_out);
   to->set_complete(true);
   return grpc::Status::OK;

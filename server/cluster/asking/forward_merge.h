@@ -44,11 +44,10 @@ grpc::Status MergeCardinality(const Membership& membership, const v1::Cardinalit
                               std::vector<Answered<v1::CardinalityResponse>>* answers,
                               v1::CardinalityResponse* to);
 
-// What members are asked: everything, because their revisions have nothing to do with each other.
+// What members are asked: everything, because their revisions have nothing to do with each other,
+// and hosts, because the member of the job "hosts" does not know where the jobs of others run.
 v1::FleetRequest FleetAsked(v1::FleetRequest request);
-// The answer is always complete. The totals have neither goodput_ratio, for which a member does not
-// say how much time it is about, nor chips_idle, because the member that knows all hosts does not
-// know on which of them the jobs of others run.
+// The answer is always complete. A host is idle if no member has a job on it.
 grpc::Status MergeFleet(const Membership& membership, const v1::FleetRequest& request,
                         std::vector<Answered<v1::FleetResponse>>* answers, v1::FleetResponse* to);
 

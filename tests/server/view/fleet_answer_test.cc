@@ -186,6 +186,17 @@ TEST_F(FleetAnswerTest, AReaderSeesAndCountsOnlyItsJobs) {
   AddEnd("theirs", 0);
   EXPECT_THAT(Ask(later, rights).gone(), IsEmpty());
   EXPECT_EQ(Ask({}).totals().chips_idle(), 4u);
+  v1::FleetRequest with_hosts;
+  with_hosts.set_hosts(true);
+  EXPECT_THAT(Ask(with_hosts, rights).hosts(), IsEmpty());
+  const auto hosts = Ask(with_hosts).hosts();
+  ASSERT_EQ(hosts.size(), 2);  // The jobs run on host-0, whose chips nobody records.
+  EXPECT_EQ(hosts[0].chips(), 0u);
+  EXPECT_TRUE(hosts[0].used());
+  EXPECT_EQ(hosts[1].name(), "host-7");
+  EXPECT_EQ(hosts[1].chips(), 4u);
+  EXPECT_FALSE(hosts[1].used());
+  EXPECT_THAT(Ask({}).hosts(), IsEmpty());
 }
 
 TEST_F(FleetAnswerTest, TotalsCountByStateAndSeverity) {

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tests/server/view/fleet_fixture.h"
@@ -14,6 +16,7 @@ namespace {
 
 using conditions::Severity;
 using ::testing::ElementsAre;
+using ::testing::FieldsAre;
 
 class FleetBoardTest : public FleetFixture {};
 
@@ -227,11 +230,23 @@ TEST_F(FleetBoardTest, CountsTheChipsOfJobsAndThoseThatAreIdle) {
   EXPECT_EQ(RowOf(*fleet, "own").chips, 3u);
   EXPECT_EQ(RowOf(*fleet, "hosts").chips, 0u);
   EXPECT_EQ(fleet->chips_idle, 4u);
+  const auto hosts_of = [](const Fleet& of) {
+    std::vector<std::tuple<std::string, uint32_t, bool>> hosts;
+    for (const auto& host : of.hosts) hosts.emplace_back(host.name(), host.chips(), host.used());
+    return hosts;
+  };
+  EXPECT_THAT(hosts_of(*fleet),
+              ElementsAre(FieldsAre("host-0", 8u, true), FieldsAre("host-1", 4u, false),
+                          FieldsAre("host-gone", 0u, false)));
   // All fall silent but the hosts.
   AddChips("hosts", "host-0", 8, 400);
   AddChips("hosts", "host-1", 4, 400);
   SetNow(400);
-  EXPECT_EQ(Look(board)->chips_idle, 12u);
+  const FleetPtr later = Look(board);
+  EXPECT_EQ(later->chips_idle, 12u);
+  EXPECT_THAT(hosts_of(*later),
+              ElementsAre(FieldsAre("host-0", 8u, false), FieldsAre("host-1", 4u, false),
+                          FieldsAre("host-gone", 0u, false)));
 }
 
 TEST_F(FleetBoardTest, KeepsNoLargeOutlineInMemory) {

@@ -882,6 +882,7 @@ export interface FleetRequest {
   sparkPoints?: number;
   maxJobs?: number;
   attributes?: string[];
+  hosts?: boolean;
 }
 
 export interface FleetResponse {
@@ -892,6 +893,13 @@ export interface FleetResponse {
   gone?: string[];
   totals?: FleetTotals;
   leftOut?: number;
+  hosts?: FleetHost[];
+}
+
+export interface FleetHost {
+  name?: string;
+  chips?: number;
+  used?: boolean;
 }
 
 export interface FleetTotals {

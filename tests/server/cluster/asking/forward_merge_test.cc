@@ -240,6 +240,47 @@ TEST_F(ForwardMergeTest, TheFleetHasTheSickestOfAllMembers) {
   EXPECT_FALSE(merged.totals().has_goodput_ratio());
 }
 
+TEST_F(ForwardMergeTest, AHostIsIdleIfNoMemberHasAJobOnIt) {
+  auto answers = Answers<v1::FleetResponse>();
+  const auto add_host = [&](uint32_t shard, const std::string& name, uint32_t chips, bool used) {
+    v1::FleetHost* const host = answers[shard].response.add_hosts();
+    host->set_name(name);
+    host->set_chips(chips);
+    host->set_used(used);
+  };
+  add_host(0, "a", 8, false);  // The member of the job "hosts". Nobody uses b.
+  add_host(0, "b", 4, false);
+  add_host(0, "c", 2, true);
+  add_host(1, "a", 0, true);  // No copy has come yet.
+  add_host(2, "c", 2, false);
+  answers[0].response.mutable_totals()->set_chips_idle(12);
+  v1::FleetRequest request;
+  EXPECT_TRUE(FleetAsked(request).hosts());
+  v1::FleetResponse merged;
+  ASSERT_TRUE(MergeFleet(membership_, request, &answers, &merged).ok());
+  EXPECT_EQ(merged.totals().chips_idle(), 4);
+  EXPECT_THAT(merged.hosts(), IsEmpty()) << "only who asks gets them";
+  request.set_hosts(true);
+  v1::FleetResponse with_hosts;
+  ASSERT_TRUE(MergeFleet(membership_, request, &answers, &with_hosts).ok());
+  ASSERT_EQ(with_hosts.hosts_size(), 3);
+  EXPECT_EQ(with_hosts.hosts(0).name(), "a");
+  EXPECT_EQ(with_hosts.hosts(0).chips(), 8);
+  EXPECT_TRUE(with_hosts.hosts(0).used());
+  EXPECT_FALSE(with_hosts.hosts(1).used());
+  EXPECT_TRUE(with_hosts.hosts(2).used());
+}
+
+TEST_F(ForwardMergeTest, NobodyKnowsOfIdleChipsIfNoMemberDoes) {
+  auto answers = Answers<v1::FleetResponse>();
+  v1::FleetHost* const host = answers[1].response.add_hosts();
+  host->set_name("a");
+  host->set_used(true);
+  v1::FleetResponse merged;
+  ASSERT_TRUE(MergeFleet(membership_, {}, &answers, &merged).ok());
+  EXPECT_FALSE(merged.totals().has_chips_idle());
+}
+
 TEST_F(ForwardMergeTest, TheGoodputOfTheFleetIsThatOfAllSeconds) {
   auto answers = Answers<v1::FleetResponse>();
   const double productive[kShards] = {0, 90, 10};
