@@ -24,7 +24,7 @@ def apart(source):
     """The text of a source, whose anonymous namespaces have another one inside."""
     text = source.read_text(encoding="utf-8")
     name = re.sub(r"\W", "_", source.stem)
-    text, begins = BEGIN.subn(f"namespace {{ inline namespace {name} {{", text)
+    text, begins = BEGIN.subn(f"namespace {{ namespace {name} {{", text)
     text, ends = END.subn("}}  // namespace", text)
     if begins != ends:
         sys.exit(f"{source}: {begins} lines are 'namespace {{', and {ends} are '}}  // namespace': clang-format -i "

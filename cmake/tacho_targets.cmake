@@ -60,14 +60,16 @@ function(tacho_library name)
 endfunction()
 
 # tacho_batch_tests(<name> <variable> <source...>): sets the variable to the sources that compile these.
-# If TACHO_TEST_BATCHES is on, up to five files of tests are one. A source with definitions of its own
-# stays alone.
+# If TACHO_TEST_BATCHES is on, up to five files of tests are one. A source with definitions of its own or
+# a header stays alone.
 function(tacho_batch_tests name variable)
   set(sources)
   set(waiting)
   foreach(source ${ARGN})
     get_source_file_property(definitions ${source} COMPILE_DEFINITIONS)
-    if(TACHO_TEST_BATCHES AND source MATCHES "_test\\.cc$" AND NOT definitions)
+    string(REGEX REPLACE "\\.cc$" ".h" header ${source})
+    if(TACHO_TEST_BATCHES AND source MATCHES "_test\\.cc$" AND NOT definitions
+        AND NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${header})
       cmake_path(ABSOLUTE_PATH source)
       list(APPEND waiting ${source})
     else()

@@ -55,7 +55,7 @@ class ChangeFeedTest : public StoreFixture {
                              view);
   }
 
-  void Include(ReadView* view, const std::string& job, Seen* seen) {
+  void IncludeAll(ReadView* view, const std::string& job, Seen* seen) {
     const auto series = store_->FindSeries({.job = job}, 10'000);
     ASSERT_TRUE(series.ok()) << series.status();
     SampleBlock block;
@@ -66,8 +66,7 @@ class ChangeFeedTest : public StoreFixture {
         ASSERT_TRUE(more.ok()) << more.status();
         if (!*more) break;
         for (size_t i = 0; i < block.size(); ++i) {
-          storage::Include(*one, block.attempts[i], block.times[i], block.steps[i], block.values[i],
-                           seen);
+          Include(*one, block.attempts[i], block.times[i], block.steps[i], block.values[i], seen);
         }
       }
     }
@@ -125,7 +124,7 @@ TEST_F(ChangeFeedTest, FollowsAJobThatComesUpLater) {
   ASSERT_TRUE(subscription->Take(&changes).ok());
   EXPECT_EQ(changes.size(), 1u);
   Seen seen;
-  Include(view.get(), "later", &seen);
+  IncludeAll(view.get(), "later", &seen);
   EXPECT_THAT(seen, IsEmpty());
 }
 
@@ -179,7 +178,7 @@ TEST_F(ChangeFeedTest, AJobViewStaysAsItIs) {
   ASSERT_TRUE(Append(layout, {kBase + 3}, {4}, {7, 8}).ok());
   ASSERT_TRUE(store_->Seal().ok());
   Seen seen;
-  Include(view.get(), "a", &seen);
+  IncludeAll(view.get(), "a", &seen);
   EXPECT_EQ(seen.size(), 6u);
   const auto events = view->Events(INT64_MIN, INT64_MAX);
   ASSERT_TRUE(events.ok());
@@ -267,22 +266,22 @@ TEST_P(ChangeFeedRandomTest, HistoryAndChangesHaveEverySampleOnce) {
     Subscriber& one = subscribers[static_cast<size_t>(Below(static_cast<int>(subscribers.size())))];
     std::vector<Change> changes;
     ASSERT_TRUE(one.subscription->Take(&changes).ok());
-    storage::Include(changes, &one.seen);
+    Include(changes, &one.seen);
     if (Below(3) == 0 && !one.read) {
       one.read = true;
-      Include(one.view.get(), "job", &one.seen);
+      IncludeAll(one.view.get(), "job", &one.seen);
     }
   }
   AwaitAll();
   Seen all;
-  Include(store_->OpenJobView("job").get(), "job", &all);
+  IncludeAll(store_->OpenJobView("job").get(), "job", &all);
   ASSERT_GT(all.size(), 2000u);
   ASSERT_GT(subscribers.size(), 2u);
   for (Subscriber& one : subscribers) {
     std::vector<Change> changes;
     ASSERT_TRUE(one.subscription->Take(&changes).ok());
-    storage::Include(changes, &one.seen);
-    if (!one.read) Include(one.view.get(), "job", &one.seen);
+    Include(changes, &one.seen);
+    if (!one.read) IncludeAll(one.view.get(), "job", &one.seen);
     EXPECT_EQ(one.seen, all);
   }
 }

@@ -15,9 +15,7 @@
 
 #include "tests/client/ring/ring_test_support.h"
 
-namespace {
-std::atomic<int64_t> allocations = 0;
-}  // namespace
+static std::atomic<int64_t> allocations = 0;
 
 void* operator new(size_t size) {
   ++allocations;

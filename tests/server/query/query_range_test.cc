@@ -432,10 +432,10 @@ TEST_F(QueryRangeTest, RefusesWhatMakesNoSense) {
     r->mutable_grid()->set_first_unix_ns(2);
     r->mutable_grid()->set_last_unix_ns(1);
   });
-  for (const auto& [part, parts] : {std::pair(0, 0), std::pair(2, 2), std::pair(0, 1001)}) {
+  for (const auto& part : {std::pair(0, 0), std::pair(2, 2), std::pair(0, 1001)}) {
     refused("selector.part", [&](auto* r) {
-      r->mutable_selector()->mutable_part()->set_part(static_cast<uint32_t>(part));
-      r->mutable_selector()->mutable_part()->set_parts(static_cast<uint32_t>(parts));
+      r->mutable_selector()->mutable_part()->set_part(static_cast<uint32_t>(part.first));
+      r->mutable_selector()->mutable_part()->set_parts(static_cast<uint32_t>(part.second));
     });
   }
 }

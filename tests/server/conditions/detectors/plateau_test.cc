@@ -84,7 +84,7 @@ TEST(PlateauTest, AHorizonBeyondAllStepsIsTheLast) {
   window.AddTrack(0, Signal::kLoss, std::move(track));
   const Finding finding = DetectPlateau(window, Defaults());
   ASSERT_TRUE(finding.present);
-  EXPECT_THAT(finding.message, testing::HasSubstr("by step 9223372036854775807"));
+  EXPECT_THAT(finding.message, ::testing::HasSubstr("by step 9223372036854775807"));
 }
 
 TEST(PlateauTest, SeesItInLossesOfEveryHundredthStep) {

@@ -62,7 +62,7 @@ TEST(TrainerExitedTest, ManyExitsNameTheFirst) {
   const Finding finding = Judged(WithExits(exits));
   EXPECT_EQ(finding.culprits.size(), kMaxCulprits);
   EXPECT_EQ(finding.culprits[0].task, 0u);
-  EXPECT_THAT(finding.message, testing::HasSubstr("99 more exited after it"));
+  EXPECT_THAT(finding.message, ::testing::HasSubstr("99 more exited after it"));
 }
 
 }  // namespace
