@@ -76,6 +76,7 @@ def main():
     parser.add_argument("--interval", type=int, default=1, help="seconds between two rows of a host")
     parser.add_argument("--only", choices=("", "disk", "bucket"), default="")
     parser.add_argument("--patience", type=int, default=900, help="seconds until the day must be in the bucket")
+    parser.add_argument("--rounds", type=int, default=1, help="each query is asked so many times of a new process")
     parser.add_argument("--fake", action="store_true", help="the program of the tests, and no Ceph")
     options = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="tacho-ceph-")
@@ -127,7 +128,7 @@ def measure(name, server, options, begin_s, queries):
     _, disk = server.settle()
     print(f"{name}: {loaded['samples']:,} samples, {disk / 2**20:.2f} MiB on the disk, with a ballast of 192 MiB")
     print(f"{'':34}{'ms':>12}{'requests':>10}{'MiB':>12}{'samples':>14}")
-    for title, asked in queries.items():
+    for title, asked in list(queries.items()) * options.rounds:
         shutil.rmtree(server.pieces, ignore_errors=True)
         drop_caches()
         server.start()
