@@ -1,6 +1,7 @@
 // Simulates collectors that share a shard in a bucket, under a hostile scheduler.
 //
 //   tacho-simulate-cluster --runs 100000 --seed 1
+//   tacho-simulate-cluster --runs 100000 --handover clocks
 //   tacho-simulate-cluster --planted all
 #include <chrono>
 #include <cstdint>
@@ -19,18 +20,25 @@ namespace tacho::cluster {
 namespace {
 
 constexpr char kHelp[] =
-    "tacho-simulate-cluster [--runs N] [--seed S] [--steps N] [--planted NAME|all]\n\n"
+    "tacho-simulate-cluster [--runs N] [--seed S] [--steps N] [--handover any|clocks]\n"
+    "                       [--planted NAME|all]\n\n"
     "Runs the seeds S to S+N-1 (1 to 1000), each with so many steps (1500), and looks after each "
     "step\n"
     "whether all that was acknowledged is in the bucket, once and in order. With --planted it "
     "makes a\n"
-    "mistake, and must find it. Exit status: 0 if all is as it should be, 1 if not, 2 for wrong "
+    "mistake, and must find it. With --handover any, the default, anybody takes the shard over at "
+    "any\n"
+    "moment. With clocks, the collectors decide by signs of life; their clocks jump and run at "
+    "different\n"
+    "speeds, and when all faults have ended the shard must get an owner that acknowledges "
+    "everything. Exit status: 0 if all is as it should be, 1 if not, 2 for wrong "
     "flags.\n";
 
 struct Flags {
   uint64_t runs = 1000;
   uint64_t seed = 1;
   uint64_t steps = 1500;
+  Handover handover = Handover::kAnyTime;
   std::string planted;
 };
 
@@ -43,6 +51,12 @@ std::optional<Flags> ReadFlags(int argc, char** argv) {
     if (absl::string_view(argv[i]) == "--planted") {
       flags.planted = argv[i + 1];
       if (flags.planted != "all" && !PlantedOf(flags.planted).has_value()) return std::nullopt;
+      continue;
+    }
+    if (absl::string_view(argv[i]) == "--handover") {
+      const absl::string_view how = argv[i + 1];
+      if (how != "any" && how != "clocks") return std::nullopt;
+      flags.handover = how == "any" ? Handover::kAnyTime : Handover::kByClocks;
       continue;
     }
     const auto number = numbers.find(argv[i]);
@@ -59,7 +73,7 @@ bool RunSeeds(const Flags& flags, Planted planted, absl::string_view name) {
   WorldResult sum;
   uint64_t runs = 0;
   for (; runs < flags.runs; ++runs) {
-    const WorldResult result = World(flags.seed + runs, planted).Run(flags.steps);
+    const WorldResult result = World(flags.seed + runs, planted, flags.handover).Run(flags.steps);
     sum.acknowledged += result.acknowledged;
     sum.takeovers += result.takeovers;
     sum.served += result.served;

@@ -43,6 +43,47 @@ TEST(ClusterModelTest, ASeedGivesTheSameRunAgain) {
   }
 }
 
+constexpr uint64_t kStepsOfClocks = 4000;
+
+TEST(ClusterModelTest, ClocksThatJumpLoseNothingAndTheShardGetsAnOwner) {
+  WorldResult sum;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const WorldResult result = World(seed, Planted::kNone, Handover::kByClocks).Run(kStepsOfClocks);
+    ASSERT_EQ(result.violation, "") << "seed " << seed << ", step " << result.step;
+    sum.acknowledged += result.acknowledged;
+    sum.takeovers += result.takeovers;
+    sum.served += result.served;
+    sum.fenced += result.fenced;
+  }
+  EXPECT_GT(sum.acknowledged, 2000u);
+  EXPECT_GT(sum.takeovers, 120u);
+  EXPECT_GT(sum.served, 80u);
+  EXPECT_GT(sum.fenced, 0u);
+}
+
+TEST(ClusterModelTest, ASeedGivesTheSameClocksAgain) {
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    const auto run = [seed] {
+      return World(seed, Planted::kNone, Handover::kByClocks).Run(kStepsOfClocks);
+    };
+    const WorldResult first = run();
+    const WorldResult again = run();
+    EXPECT_EQ(first.acknowledged, again.acknowledged);
+    EXPECT_EQ(first.takeovers, again.takeovers);
+    EXPECT_EQ(first.step, again.step);
+  }
+}
+
+// Signs of life and clocks alone keep no two owners apart.
+TEST(ClusterModelTest, WithoutASealClocksLoseRows) {
+  for (uint64_t seed = 1; seed <= 1000; ++seed) {
+    const WorldResult result =
+        World(seed, Planted::kNoSeal, Handover::kByClocks).Run(kStepsOfClocks);
+    if (!result.violation.empty()) return;
+  }
+  FAIL() << "no seed finds it";
+}
+
 // Where the search for a rare one begins: near a seed that has found it.
 uint64_t FirstSeed(Planted planted) {
   switch (planted) {

@@ -20,6 +20,8 @@ namespace {
 
 constexpr int kSenders = 3;
 
+std::string AddressOf(size_t index) { return absl::StrCat("collector-", index); }
+
 bool IsSegmentKey(const std::string& key) {
   const auto name = storage::ParseObjectKey(key);
   return name.has_value() && name->kind == storage::ObjectKind::kSegment;
@@ -31,9 +33,10 @@ bool IsSegmentKey(const std::string& key) {
 
 void Owner::Crash() {
   tasks_.clear();
+  ownership_.reset();
   world_.Forget(this);
   log_.reset();
-  stopped_ = sealing_ = false;
+  ending_ = stopped_ = sealing_ = false;
   epoch_ = sealed_ = acknowledged_segments_ = restored_position_ = stored_position_ = files_ =
       unshipped_seal_ = 0;
   next_position_ = 1;
@@ -52,6 +55,40 @@ void Owner::TakeOver(uint64_t epoch) {
   Crash();
   epoch_ = epoch;
   Spawn([this] { Own(); });
+}
+
+void Owner::Join() {
+  Crash();
+  server::takeover::OwnershipOptions options;
+  options.bucket = this;
+  for (const size_t index : {0, 1, 2}) options.members.push_back(AddressOf(index));
+  options.address = AddressOf(index_);
+  if (index_ == 0) options.home = 0;
+  options.takeover_after = world_.takeover_after();
+  options.monotonic = [this] { return world_.Now(index_); };
+  options.random = [this] { return world_.Random(); };
+  ownership_ = std::make_unique<server::takeover::Ownership>(std::move(options));
+  ownership_->Seek();
+  Spawn([this] { WaitForShard(); });
+}
+
+void Owner::WaitForShard() {
+  bool owns = false;
+  for (;;) {
+    ownership_->Look();
+    if (ending_) {
+      ownership_->Release();
+      return Stop();
+    }
+    const bool named = ownership_->shard().has_value();
+    if (owns && !named) return Stop();
+    if (named && !owns) {
+      owns = true;
+      world_.CountTakeover();
+      Spawn([this] { Own(); });
+    }
+    world_.PauseIdle();
+  }
 }
 
 void Owner::Spawn(std::function<void()> body) {
@@ -93,9 +130,12 @@ void Owner::Own() {
   const bool early = world_.planted() == Planted::kServeBeforeSeal;
   if (world_.planted() == Planted::kSlotBeforeEpoch) LookForSlots();
   const storage::ManifestObject object = Object();
-  const auto claimed = storage::ClaimShard(object, epoch_, absl::StrCat("collector-", index_));
+  const bool counts = world_.handover() == Handover::kByClocks;
+  const auto epoch = counts ? std::nullopt : std::optional(epoch_);
+  const auto claimed = storage::ClaimShard(object, epoch, AddressOf(index_));
   if (!claimed.ok()) return Stop();
   manifest_ = claimed->manifest;
+  epoch_ = manifest_.epoch;
   if (early && Restore(manifest_)) Serve();
   std::vector<storage::Segment> segments;
   sealing_ = true;

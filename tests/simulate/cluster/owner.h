@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "server/takeover/ownership.h"
 #include "storage/shard/manifest_commit.h"
 #include "storage/shard/manifest_object.h"
 #include "storage/shard/shard_log.h"
@@ -23,9 +24,13 @@ class Owner : private storage::RequestBucket {
   Owner(World& world, size_t index) : world_(world), index_(index) {}
   ~Owner() override { Crash(); }
 
-  // Whatever it was before, it begins anew with nothing.
+  // Whatever it was before, it begins anew with nothing: as the owner of this epoch, or as a
+  // process that waits until the shard has no owner.
   void TakeOver(uint64_t epoch);
+  void Join();
   void Crash();
+  // In good order: a process that waits, or owns the shard, gives it up first.
+  void End() { ending_ = true; }
 
   // An agent sends its next row, if it has one that is not here.
   void Offer(size_t agent);
@@ -64,6 +69,8 @@ class Owner : private storage::RequestBucket {
   storage::BeforeRetry BeforeRetry();
   storage::ManifestObject Object();
 
+  // Takes the shard when it may, and ends when another has it.
+  void WaitForShard();
   void Own();
   bool Restore(const storage::Manifest& manifest);
   void Replay(const storage::Segment& segment);
@@ -95,6 +102,8 @@ class Owner : private storage::RequestBucket {
 
   // Everything below is of one life.
   std::vector<std::unique_ptr<Task>> tasks_;
+  std::unique_ptr<server::takeover::Ownership> ownership_;  // Null: the dice decide.
+  bool ending_ = false;
   bool stopped_ = false;
   uint64_t epoch_ = 0;
   bool sealing_ = false;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "tests/simulate/cluster/owner.h"
 
 namespace tacho::cluster {
@@ -16,13 +17,20 @@ using storage::BucketRequest;
 namespace {
 
 constexpr size_t kStackBytes = size_t{256} << 10;
+// By a true clock.
+constexpr absl::Duration kStepTakes = absl::Milliseconds(10);
+// A takeover_after as one would configure it: much longer than the bucket takes to answer.
+constexpr double kSteadySteps = 2'000;
+// So long after all faults a shard may be without an owner that acknowledges what there is.
+constexpr uint64_t kCalmSteps = 60'000;
 constexpr BucketPersonality kPersonalities[] = {BucketPersonality::kAws, BucketPersonality::kGcs,
                                                 BucketPersonality::kRgw};
 
 }  // namespace
 
-World::World(uint64_t seed, Planted planted)
+World::World(uint64_t seed, Planted planted, Handover handover)
     : planted_(planted),
+      handover_(handover),
       random_(seed),
       stacks_(kStackBytes),
       oracle_(kShard),
@@ -37,6 +45,15 @@ World::World(uint64_t seed, Planted planted)
   lost_ = choose({0, 0.05, 0.2});
   refused_ = choose({0, 0.03});
   twice_ = choose({0, 0.05});
+  if (handover_ == Handover::kByClocks) {
+    // Each collector holds a lock while it looks, and all of them are one thread here.
+    absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+    takeovers_ = 0.02;  // Here a process begins.
+    takeover_after_ = kStepTakes * choose({100, 400, kSteadySteps});
+    only_forward_ = takeover_after_ == kStepTakes * kSteadySteps;
+    clock_jumps_ = choose({0, 0.0005, 0.002});
+    for (Clock& clock : clocks_) clock.speed = choose({0.5, 1, 1, 1, 2});
+  }
   contents_.set_page_size(1 + Below(20));
   contents_.set_observer(
       [this](const std::string& key, const std::string* body) { oracle_.Changed(key, body); });
@@ -46,25 +63,65 @@ World::World(uint64_t seed, Planted planted)
 World::~World() = default;
 
 WorldResult World::Run(uint64_t steps) {
-  owners_[0]->TakeOver(++epochs_);
+  if (handover_ == Handover::kByClocks) {
+    for (const auto& owner : owners_) owner->Join();
+  } else {
+    owners_[0]->TakeOver(++epochs_);
+  }
   for (; result_.step < steps && result_.violation.empty(); ++result_.step) {
     Step();
     oracle_.Check();
     result_.violation = oracle_.violation();
   }
+  if (only_forward_ && result_.violation.empty()) Calm();
   for (const auto& owner : owners_) owner->Crash();
   result_.acknowledged = oracle_.acknowledged();
   result_.takeovers = epochs_;
   return result_;
 }
 
+void World::Calm() {
+  sleeps_ = crashes_ = disorder_ = lost_ = refused_ = twice_ = clock_jumps_ = 0;
+  asleep_ = {};
+  gone_ = Below(owners_.size());
+  owners_[gone_]->Crash();
+  const uint64_t end = result_.step + kCalmSteps;
+  while (acknowledged_ != produced_ && result_.violation.empty() && result_.step < end) {
+    ++result_.step;
+    const Watermarks produced = produced_;
+    Step();
+    produced_ = produced;
+    oracle_.Check();
+    result_.violation = oracle_.violation();
+  }
+  if (acknowledged_ != produced_ && result_.violation.empty()) {
+    result_.violation = absl::StrCat("nobody acknowledges the last rows for ", kCalmSteps,
+                                     " steps in which nothing went wrong");
+  }
+}
+
+void World::GoOnWithClocks() {
+  for (Clock& clock : clocks_) clock.now += kStepTakes * clock.speed;
+  if (!Chance(clock_jumps_)) return;
+  const absl::Duration jump = absl::Seconds(static_cast<int64_t>(Below(3600)));
+  Clock& clock = clocks_[Below(clocks_.size())];
+  clock.now += only_forward_ || Chance(0.5) ? jump : -jump;
+}
+
+void World::Begin() {
+  Owner* const owner = owners_[Below(owners_.size())].get();
+  if (handover_ == Handover::kAnyTime) return owner->TakeOver(++epochs_);
+  if (!owner->is_alive() && owner->index() != gone_) owner->Join();
+}
+
 void World::Step() {
+  if (handover_ == Handover::kByClocks) GoOnWithClocks();
   const double x = Uniform();
   size_t index = Below(owners_.size());
   // Those that are nobody's owner have nothing to do.
   for (int i = 0; i < 2 && !owners_[index]->is_alive(); ++i) index = (index + 1) % owners_.size();
   Owner* owner = owners_[index].get();
-  if (Chance(0.002)) asleep_[index] = 20 * (1 + Below(30));
+  if (Chance(sleeps_)) asleep_[index] = 20 * (1 + Below(30));
   if (asleep_[index] > 0) {
     --asleep_[index];
     return;
@@ -78,9 +135,9 @@ void World::Step() {
   } else if (x < 0.90) {
     ++produced_[Below(kAgents)];
   } else if (x < 0.90 + takeovers_) {
-    owners_[Below(owners_.size())]->TakeOver(++epochs_);
+    Begin();
   } else if (x < 0.90 + takeovers_ + crashes_) {
-    owner->Crash();
+    handover_ == Handover::kByClocks&& Chance(0.5) ? owner->End() : owner->Crash();
   } else {
     TimeOut(owner);
   }
