@@ -82,6 +82,7 @@ WorldResult World::Run(uint64_t steps) {
 
 void World::Calm() {
   sleeps_ = crashes_ = disorder_ = lost_ = refused_ = twice_ = clock_jumps_ = 0;
+  calm_ = true;
   asleep_ = {};
   gone_ = Below(owners_.size());
   owners_[gone_]->Crash();
@@ -138,7 +139,7 @@ void World::Step() {
     Begin();
   } else if (x < 0.90 + takeovers_ + crashes_) {
     handover_ == Handover::kByClocks&& Chance(0.5) ? owner->End() : owner->Crash();
-  } else {
+  } else if (!calm_) {
     TimeOut(owner);
   }
 }

@@ -131,6 +131,7 @@ class World {
   Task* current_ = nullptr;
   std::vector<std::unique_ptr<Owner>> owners_;
   std::array<uint64_t, 3> asleep_{};  // Steps, by owner.
+  bool calm_ = false;                 // Every request is answered in time.
   size_t gone_ = 3;                   // This owner never comes back; 3: none.
   Watermarks produced_{};
   Watermarks acknowledged_{};
