@@ -19,12 +19,13 @@ FIGURES = {"CPU s/Msample until acknowledged": 4, "... until settled": 4, "ackno
 
 
 class Collector(servers.Collector):
-    def __init__(self, directory, build, binary):
+    def __init__(self, directory, build, binary, config):
         super().__init__(directory, build)
         self.binary = binary
+        self.config = config
 
     def command(self):
-        return [self.binary, *super().command()[1:]]
+        return [self.binary, *super().command()[1:], *(["--config", self.config] if self.config else [])]
 
     def threads(self):
         return len(list(pathlib.Path(f"/proc/{self.process.pid}/task").iterdir()))
@@ -32,7 +33,7 @@ class Collector(servers.Collector):
 
 def turn(binary, build, rows, options):
     with tempfile.TemporaryDirectory(prefix="tacho_bench_") as directory:
-        server = Collector(directory, build, binary)
+        server = Collector(directory, build, binary, options.config)
         try:
             server.start()
             before = server.cpu_seconds()
@@ -53,6 +54,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/bench", help="a Release build")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--rows", type=int, default=360, help="that each agent sends")
+    parser.add_argument("--config", type=pathlib.Path, help="of both collectors")
     options = parser.parse_args()
     ours = options.build / "server/tacho-collector"
     for rows in (1, 10):
