@@ -20,19 +20,19 @@ namespace tacho::cluster {
 namespace {
 
 constexpr char kHelp[] =
-    "tacho-simulate-cluster [--runs N] [--seed S] [--steps N] [--handover any|clocks]\n"
-    "                       [--planted NAME|all]\n\n"
-    "Runs the seeds S to S+N-1 (1 to 1000), each with so many steps (1500), and looks after each "
-    "step\n"
-    "whether all that was acknowledged is in the bucket, once and in order. With --planted it "
-    "makes a\n"
-    "mistake, and must find it. With --handover any, the default, anybody takes the shard over at "
-    "any\n"
-    "moment. With clocks, the collectors decide by signs of life; their clocks jump and run at "
-    "different\n"
-    "speeds, and when all faults have ended the shard must get an owner that acknowledges "
-    "everything. Exit status: 0 if all is as it should be, 1 if not, 2 for wrong "
-    "flags.\n";
+    R"(tacho-simulate-cluster [--runs N] [--seed S] [--steps N] [--handover any|clocks]
+                       [--planted NAME|all]
+
+Runs the seeds S to S+N-1 (1 to 1000), each with so many steps (1500), and looks after each step
+whether all that was acknowledged is in the bucket, once and in order. With --planted it makes a
+mistake, and must find it.
+
+With --handover any, the default, anybody takes the shard over at any moment. With clocks, the
+collectors decide by signs of life; their clocks jump and run at different speeds, and when all faults
+have ended the shard must get an owner that acknowledges everything.
+
+Exit status: 0 if all is as it should be, 1 if not, 2 for wrong flags.
+)";
 
 struct Flags {
   uint64_t runs = 1000;
@@ -81,9 +81,9 @@ bool RunSeeds(const Flags& flags, Planted planted, absl::string_view name) {
     sum.fenced += result.fenced;
     sum.deleted += result.deleted;
     if (result.violation.empty()) continue;
-    std::printf("%s: seed %llu, step %llu: %s\n", std::string(name).c_str(),
-                static_cast<unsigned long long>(flags.seed + runs),
-                static_cast<unsigned long long>(result.step), result.violation.c_str());
+    std::printf("%s\n", absl::StrCat(name, ": seed ", flags.seed + runs, ", step ", result.step,
+                                     ": ", result.violation)
+                            .c_str());
     return true;
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
