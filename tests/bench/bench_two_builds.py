@@ -60,7 +60,7 @@ def main():
     for rows in (1, 10):
         turns = {ours: [], options.other: []}
         for number in range(options.rounds):
-            # Who is first changes, so that what one turn leaves behind meets both.
+            # Each is first in every second round, because a turn leaves warm caches behind.
             for binary in sorted(turns, reverse=number % 2 == 1):
                 turns[binary].append(turn(binary.resolve(), options.build, rows, options))
         print(f"{rows} row{'s' if rows > 1 else ''} a message, {options.rounds} rounds")

@@ -138,7 +138,8 @@ void World::Step() {
   } else if (x < 0.90 + takeovers_) {
     Begin();
   } else if (x < 0.90 + takeovers_ + crashes_) {
-    handover_ == Handover::kByClocks&& Chance(0.5) ? owner->End() : owner->Crash();
+    const bool in_order = handover_ == Handover::kByClocks && Chance(0.5);
+    in_order ? owner->End() : owner->Crash();
   } else if (!calm_) {
     TimeOut(owner);
   }
