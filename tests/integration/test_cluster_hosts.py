@@ -121,9 +121,9 @@ class IdleChipsTest(SplitCase):
                 fleet = harness.wait_until(lambda: idle(collector), "idle chips")
                 chips = {host.name: (host.chips, host.used) for host in fleet.hosts}
                 self.assertEqual(chips, {host: (CHIPS, host < "host-4") for host in HOSTS})
-                plain_fleet = self.stub(collector, "View").Fleet(view_pb2.FleetRequest())
-                self.assertEqual(plain_fleet.totals.chips_idle, 3 * CHIPS)
-                self.assertFalse(plain_fleet.hosts)
+                without_hosts = self.stub(collector, "View").Fleet(view_pb2.FleetRequest())
+                self.assertEqual(without_hosts.totals.chips_idle, 3 * CHIPS)
+                self.assertFalse(without_hosts.hosts)
 
 
 def requests():

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/check.h"
 #include "proto/base/crc32c.h"
+#include "storage/shard/bucket_keys.h"
 #include "storage/shard/segment.h"
 
 namespace tacho::cluster {
@@ -19,7 +20,7 @@ void Oracle::Violation(std::string what) {
 
 void Oracle::Changed(const std::string& key, const std::string* body) {
   // What collectors tell each other about who lives decides nothing that is looked at here.
-  if (key == "v1/owners" || absl::StartsWith(key, "v1/members/")) return;
+  if (key == storage::kOwnersKey || absl::StartsWith(key, storage::kMembersPrefix)) return;
   const std::optional<ObjectName> name = storage::ParseObjectKey(key);
   if (!name.has_value()) return Violation(absl::StrCat("an unknown key is written: ", key));
   changed_ = true;
